@@ -1,0 +1,1 @@
+"""What the agent never shows: reasons, listings, comparisons."""

@@ -1,0 +1,1 @@
+"""The local engine: one SQLite file is one bank."""

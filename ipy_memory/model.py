@@ -1,0 +1,140 @@
+"""The data that floors of the house hand to each other: frozen, slotted, without behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreParts:
+    """The parts of a hit's score; ``None`` where the backend has no such part.
+
+    The local engine fills keyword, dense, fts, importance, recency and temporal (each rounded to four
+    digits, as the real system reports them); Hindsight fills semantic, keyword and reranker.
+    """
+
+    keyword: float | None = None
+    dense: float | None = None
+    fts: float | None = None
+    importance: float | None = None
+    recency: float | None = None
+    temporal: float | None = None
+    semantic: float | None = None
+    reranker: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One recalled memory: the one currency between backends and faces.
+
+    ``content`` is what the agent would see (a preview for the local engine, see ``truncated`` and
+    ``full_length``, R-12); ``timestamp`` is the stored text, unparsed; ``rank`` the raw full-text rank score.
+    Lengths are UTF-16 units.
+    """
+
+    id: str | None
+    content: str
+    source: str | None = None
+    timestamp: str | None = None
+    score: float | None = None
+    bank: str | None = None
+    tier: str | None = None
+    type: str | None = None
+    importance: float | None = None
+    veracity: str | None = None
+    truncated: bool = False
+    full_length: int | None = None
+    session_id: str | None = None
+    scope: str | None = None
+    recall_count: int | None = None
+    last_recalled: str | None = None
+    rank: float | None = None
+    parts: ScoreParts = ScoreParts()
+    explanation: str | None = None
+    fact: tuple[str, str] | None = None
+    tags: tuple[str, ...] = ()
+    document: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    degradation_tier: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RetainItem:
+    """One thing to store: the text and, optionally, where it comes from (an empty context counts as given)."""
+
+    content: str
+    context: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One item that was not stored: its position in the request, its text and the error."""
+
+    index: int
+    content: str
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a backend did with a retain: ids in item order (``None``: not stored or not known yet)."""
+
+    count: int
+    bank: str
+    state: str
+    ids: tuple[str | None, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    redacted: int = 0
+    duplicates: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One stored memory in full, as ``memory://<id>`` and browsing show it."""
+
+    id: str
+    bank: str
+    store: str
+    content: str
+    source: str | None = None
+    timestamp: str | None = None
+    created_at: str | None = None
+    importance: float | None = None
+    veracity: str | None = None
+    type: str | None = None
+    session_id: str | None = None
+    scope: str | None = None
+    metadata: str | None = None
+    valid_until: str | None = None
+    superseded_by: str | None = None
+    recall_count: int | None = None
+    last_recalled: str | None = None
+    tags: tuple[str, ...] = ()
+    document: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool call gives: the exact text the agent sees, and what it never sees.
+
+    ``text``, ``details`` and ``useless`` are the real tool's answer. ``hits`` are the entries behind the
+    text, ``notes`` sentences for a person (never part of the text), ``attrs`` provenance for frames.
+    """
+
+    text: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    useless: bool = False
+    hits: tuple[Hit, ...] = ()
+    notes: tuple[str, ...] = ()
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    receipt: Receipt | None = None
+
+    def frame(self) -> Any:
+        """Return the hits as a pandas DataFrame (see :mod:`ipy_memory.frames` for columns and dtypes)."""
+        from ipy_memory.frames import hits_frame
+
+        return hits_frame(self.hits, text=self.text, attrs=self.attrs, notes=self.notes)

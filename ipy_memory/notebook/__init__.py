@@ -1,0 +1,1 @@
+"""The faces: magics, results and panels."""

@@ -1,0 +1,1 @@
+"""ipywidgets panels over plain state objects."""

@@ -1,0 +1,1 @@
+"""Which banks a session writes and reads."""
