@@ -93,6 +93,21 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """What a backend gives for a query.
+
+    ``text`` is a synthesis (reflect); ``None`` for a recall or when there is none. ``banks`` are those that were
+    asked, in order; ``notes`` sentences for a person.
+    """
+
+    hits: tuple[Hit, ...] = ()
+    text: str | None = None
+    banks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """One stored memory in full, as ``memory://<id>`` and browsing show it."""
 

@@ -1,0 +1,325 @@
+"""The agent's tools: their metadata, their strict input, and the calls that give a :class:`ToolResult`.
+
+Usable without IPython; the magics and panels call the same objects.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ipy_memory import text
+from ipy_memory.backends import SUPPORTED
+from ipy_memory.errors import RecallCancelled, ToolInputError
+from ipy_memory.model import Answer, RetainItem, ToolResult
+
+if TYPE_CHECKING:
+    from threading import Event
+
+    from ipy_memory.backends import Backend
+    from ipy_memory.clock import Clock
+
+log = logging.getLogger("ipy_memory")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """What an agent host is told of a tool (R-01, T-01, F-01, M-01)."""
+
+    name: str
+    label: str
+    summary: str
+    description: str
+    parameters: Mapping[str, Any]
+    backends: tuple[str, ...] = SUPPORTED
+    approval: str = "read"
+    strict: bool = True
+    load_mode: str = "discoverable"
+
+
+def _string(description: str) -> dict[str, str]:
+    return {"type": "string", "description": description}
+
+
+def _object(properties: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:
+    return {"type": "object", "properties": dict(properties), "required": list(required)}
+
+
+_RECALL_USE = (
+    "Searches long-term memory and returns raw entries by relevance. Use it before answering about past "
+    "conversations, preferences, project decisions or anything else that prior context helps with; in doubt, "
+    "recall first. Use recall for the entries themselves and reflect for a synthesis over many."
+)
+_RECALL_PREVIEWS = (
+    " An entry that ends in … is a cut preview (`truncated: true`, with its `full_length`): read `memory://<id>` "
+    "for the whole text before a `memory_edit` update."
+)
+
+RECALL = ToolSpec(
+    name="recall",
+    label="Recall",
+    summary="Search memory for relevant prior context",
+    description=_RECALL_USE + _RECALL_PREVIEWS,
+    parameters=_object({"query": _string("natural language search query")}, ["query"]),
+)
+RETAIN = ToolSpec(
+    name="retain",
+    label="Retain",
+    summary="Store important facts in long-term memory",
+    description=(
+        "Stores one or more facts for future sessions: durable, reusable knowledge such as preferences and project "
+        "or architecture decisions, no passing task state. Make each item complete in itself (who, what, when, why) "
+        "and put related facts in one call; the store removes duplicates and consolidates."
+    ),
+    parameters=_object(
+        {
+            "items": {
+                "type": "array",
+                "items": _object(
+                    {"content": _string("information to remember"), "context": _string("source context")}, ["content"]
+                ),
+                "minItems": 1,
+                "description": "memories to retain",
+            }
+        },
+        ["items"],
+    ),
+)
+REFLECT = ToolSpec(
+    name="reflect",
+    label="Reflect",
+    summary="Synthesize an answer from long-term memory",
+    description=(
+        "Answers a question from long-term memory as a whole rather than listing entries. Use it for what needs a "
+        "synthesis over many memories; use recall for the entries themselves."
+    ),
+    parameters=_object({"query": _string("question to answer"), "context": _string("optional context")}, ["query"]),
+)
+MEMORY_EDIT = ToolSpec(
+    name="memory_edit",
+    label="Memory Edit",
+    summary="Update, forget, or invalidate Mnemopi memories",
+    description=(
+        "Changes one stored memory by the id that recall shows: update its text or importance, forget it for good, "
+        "or invalidate it (optionally naming its replacement). Facts are read-only. Read `memory://<id>` before an "
+        "update: recall shows previews."
+    ),
+    parameters=_object(
+        {
+            "op": {
+                "enum": ["update", "forget", "invalidate"],
+                "type": "string",
+                "description": "memory edit operation",
+            },
+            "id": _string("memory id from recall output"),
+            "content": _string("replacement content for update"),
+            "importance": {"type": "number", "description": "replacement importance for update (0–1)"},
+            "replacement_id": _string("replacement memory id for invalidate"),
+        },
+        ["op", "id"],
+    ),
+    backends=("mnemopi",),
+)
+SPECS: Mapping[str, ToolSpec] = {spec.name: spec for spec in (RECALL, RETAIN, REFLECT, MEMORY_EDIT)}
+_ALWAYS_ADDED = ("recall", "retain", "reflect")
+
+
+def spec_for(name: str, backend: str) -> ToolSpec:
+    """Return a tool's metadata as the agent of a backend is told it (R-32: Hindsight has no ``memory://``)."""
+    spec = SPECS[name]
+    if name == "recall" and backend == "hindsight":
+        return ToolSpec(spec.name, spec.label, spec.summary, _RECALL_USE, spec.parameters)
+    return spec
+
+
+def available(name: str, backend: str | None, *, api_url: str = "configured") -> bool:
+    """Say whether a tool exists for a value of ``memory.backend`` (R-02, M-01)."""
+    return backend in SPECS[name].backends and not (backend == "hindsight" and not api_url)
+
+
+def select_tools(requested: Sequence[str] | None, *, backend: str, restricted: bool, xdev: bool) -> list[str]:
+    """Resolve a tool list as an agent host does.
+
+    Parameters
+    ----------
+    requested
+        Names asked for; ``None`` when none were named.
+    backend
+        The value of ``memory.backend``.
+    restricted
+        A restricted list comes back unchanged (R-03).
+    xdev
+        Whether discoverable tools that nobody named are listed as ``xd://<name>`` (R-04).
+
+    Returns
+    -------
+    list of str
+        The names in order; recall, retain and reflect are added for a supported backend, none otherwise.
+    """
+    names = list(requested or ())
+    if restricted:
+        return names
+    kept = [name for name in names if name not in SPECS or available(name, backend)]
+    added = [name for name in _ALWAYS_ADDED if available(name, backend) and name not in kept]
+    return kept + [f"xd://{name}" if xdev else name for name in added]
+
+
+def check_input(spec: ToolSpec, given: Mapping[str, Any]) -> None:
+    """Refuse input that does not fit a tool's schema.
+
+    Raises
+    ------
+    ToolInputError
+        Names the first field that is unknown, missing or of the wrong type (R-05, T-02, F-01).
+    """
+    _check(spec.name, "", spec.parameters, given)
+
+
+_TYPES: Mapping[str, tuple[type, ...]] = {"string": (str,), "number": (int, float), "array": (list, tuple)}
+
+
+def _check(tool: str, path: str, schema: Mapping[str, Any], value: Any) -> None:
+    where = path or "input"
+    kind = schema["type"]
+    if kind == "object":
+        if not isinstance(value, Mapping):
+            raise ToolInputError(f"{tool}: {where} must be an object")
+        known = schema["properties"]
+        for name in value:
+            if name not in known:
+                raise ToolInputError(f"{tool}: unknown field {path + name!r}", hint=f"fields are {', '.join(known)}")
+        for name in schema["required"]:
+            if name not in value:
+                raise ToolInputError(f"{tool}: field {path + name!r} is missing")
+        for name, inner in value.items():
+            _check(tool, path + name, known[name], inner)
+        return
+    if isinstance(value, bool) or not isinstance(value, _TYPES[kind]):
+        raise ToolInputError(f"{tool}: field {where!r} must be a {kind}, not {type(value).__name__}")
+    if "enum" in schema and value not in schema["enum"]:
+        raise ToolInputError(f"{tool}: field {where!r} must be one of {', '.join(schema['enum'])}")
+    if kind == "array":
+        if len(value) < schema.get("minItems", 0):
+            raise ToolInputError(f"{tool}: field {where!r} needs at least {schema['minItems']} item")
+        for index, inner in enumerate(value):
+            inner_path = f"{path}[{index}]."
+            _check(tool, inner_path if schema["items"]["type"] == "object" else inner_path[:-1], schema["items"], inner)
+
+
+class ToolHost(Protocol):
+    """What the tools need of a session."""
+
+    clock: Clock
+
+    def live_backend(self) -> Backend:
+        """Return the session's backend, or raise that it is not there (R-16, R-17, T-09)."""
+        ...
+
+    def provenance(self, query: str) -> dict[str, Any]:
+        """Return what a frame's ``attrs`` say of where an answer came from."""
+        ...
+
+    def edit_memory(self, **given: Any) -> ToolResult:
+        """Carry out ``memory_edit``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool of one session: ``tool(**input)`` checks the input and gives one complete result."""
+
+    spec: ToolSpec
+    call: Callable[..., ToolResult]
+
+    @property
+    def name(self) -> str:
+        """The tool's plain name."""
+        return self.spec.name
+
+    def __call__(self, **given: Any) -> ToolResult:
+        check_input(self.spec, given)
+        return self.call(**given)
+
+
+def create_tool(name: str, host: ToolHost, *, backend: str, api_url: str = "configured") -> Tool | None:
+    """Return a tool bound to a session, or ``None`` when the backend does not have it (R-02)."""
+    if not available(name, backend, api_url=api_url):
+        return None
+    calls: Mapping[str, Callable[..., ToolResult]] = {
+        "recall": lambda query: run_recall(host, query),
+        "retain": lambda items: run_retain(host, [RetainItem(i["content"], i.get("context")) for i in items]),
+        "reflect": lambda query, context=None: run_reflect(host, query, context),
+        "memory_edit": host.edit_memory,
+    }
+    return Tool(spec_for(name, backend), calls[name])
+
+
+def run_recall(
+    host: ToolHost,
+    query: str,
+    *,
+    backend: Backend | None = None,
+    limit: int | None = None,
+    touch: bool = True,
+    cancel: Event | None = None,
+) -> ToolResult:
+    """Search memory: the recall tool (R-06, R-14, R-15).
+
+    ``backend``, ``limit`` and ``touch`` are for faces; the tool itself uses the session's own.
+    """
+    backend = backend or host.live_backend()
+    answer = _logged("recall", backend, lambda: backend.recall(query, limit=limit, touch=touch, cancel=cancel))
+    shown = (
+        text.recall_text([backend.bullet(hit) for hit in answer.hits], host.clock.now_ms())
+        if answer.hits
+        else text.NO_MEMORIES
+    )
+    return _result(host, query, shown, answer)
+
+
+def run_reflect(
+    host: ToolHost, query: str, context: str | None = None, *, backend: Backend | None = None, touch: bool = True
+) -> ToolResult:
+    """Answer a question from memory: the reflect tool (F-02 to F-05)."""
+    backend = backend or host.live_backend()
+    answer = _logged("reflect", backend, lambda: backend.reflect(query, context, touch=touch))
+    return _result(host, query, answer.text if answer.text is not None else text.NO_REFLECTION, answer)
+
+
+def run_retain(host: ToolHost, items: Sequence[RetainItem]) -> ToolResult:
+    """Store items: the retain tool.
+
+    The text counts the request, whatever became of the items (T-04 to T-06); the receipt knows.
+    """
+    backend = host.live_backend()
+    receipt = backend.retain(items)
+    count = len(items)
+    shown = text.queued_text(count) if receipt.state == "queued" else text.stored_text(count)
+    notes = []
+    if receipt.redacted:
+        notes.append(text.redacted_note(receipt.redacted))
+    if receipt.duplicates:
+        notes.append(text.duplicate_note(receipt.duplicates))
+    return ToolResult(
+        shown, {"count": count}, notes=tuple(notes), receipt=receipt, attrs=host.provenance("") | {"text": shown}
+    )
+
+
+def _logged(tool: str, backend: Backend, ask: Callable[[], Answer]) -> Answer:
+    try:
+        return ask()
+    except RecallCancelled:
+        raise
+    except Exception as error:
+        log.warning("%s failed: backend=%s bank=%s error=%s", tool, backend.name, backend.retain_bank, error)
+        raise
+
+
+def _result(host: ToolHost, query: str, shown: str, answer: Answer) -> ToolResult:
+    attrs = host.provenance(query) | dict(answer.attrs) | {"text": shown, "notes": list(answer.notes)}
+    if answer.banks:
+        attrs["banks"] = list(answer.banks)
+    useless = shown == text.NO_MEMORIES
+    return ToolResult(shown, useless=useless, hits=answer.hits, notes=answer.notes, attrs=attrs)

@@ -1,0 +1,87 @@
+"""The house: each floor imports only the floors below it, and heavy guests stay in their rooms."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "ipy_memory"
+
+FLOORS: tuple[tuple[str, ...], ...] = (
+    ("js", "errors", "clock"),
+    ("jsdate", "collation", "redact", "model", "http"),
+    ("frames", "text", "turns", "settings_table"),
+    ("settings",),
+    ("scoping",),
+    ("mnemopi", "hindsight"),
+    ("backends",),
+    ("tools",),
+    ("session",),
+    ("inspect",),
+    ("notebook",),
+    ("demo",),
+    ("__main__",),
+)
+"""From the ground up. Rooms of one floor do not import each other, the engine's and the service's least of all."""
+
+LAZY_UPWARD = {("model", "frames"), ("__init__", "session"), ("__init__", "notebook")}
+"""Doors that open on first use only: ``ToolResult.frame()`` and the package's own front door."""
+
+GUESTS = {
+    "IPython": {"notebook", "demo"},
+    "ipywidgets": {"notebook"},
+    "anywidget": {"notebook"},
+    "matplotlib": {"notebook"},
+    "pandas": {"frames", "notebook"},
+    "httpx": {"http"},
+}
+"""Where a heavy library may be met."""
+
+
+def _modules() -> Iterator[tuple[str, Path]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield path.relative_to(PACKAGE).parts[0].removesuffix(".py"), path
+
+
+def _imports(path: Path) -> Iterator[str]:
+    package = ("ipy_memory", *path.relative_to(PACKAGE).parts[:-1])
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def _floor(room: str) -> int | None:
+    return next((level for level, rooms in enumerate(FLOORS) if room in rooms), None)
+
+
+def test_every_module_has_a_floor() -> None:
+    assert {room for room, _ in _modules() if _floor(room) is None} == {"__init__"}
+
+
+def test_no_arrow_points_upward() -> None:
+    wrong = set()
+    for room, path in _modules():
+        for name in _imports(path):
+            parts = name.split(".")
+            if parts[0] != "ipy_memory" or len(parts) < 2 or parts[1] == room:
+                continue
+            level, other = _floor(room), _floor(parts[1])
+            if level is None or other is None or (room, parts[1]) in LAZY_UPWARD:
+                continue
+            if other >= level:
+                wrong.add(f"{path.relative_to(PACKAGE)} -> {parts[1]}")
+    assert sorted(wrong) == []
+
+
+@pytest.mark.parametrize("guest", sorted(GUESTS))
+def test_a_heavy_library_is_met_only_in_its_rooms(guest: str) -> None:
+    rooms = {room for room, path in _modules() for name in _imports(path) if name.split(".")[0] == guest}
+    assert rooms <= GUESTS[guest]
