@@ -1,0 +1,380 @@
+"""One open bank: a SQLite file, its connection, transactions, and the border where SQLite's errors become ours."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+from ipy_memory.clock import ProcessIds
+from ipy_memory.errors import (
+    BankError,
+    BankNotFoundError,
+    BusyBankError,
+    CorruptBankError,
+    DiskFullError,
+    MissingFeatureError,
+    NotABankError,
+    ReadOnlyBankError,
+    RecallCancelled,
+)
+from ipy_memory.jsdate import iso
+from ipy_memory.mnemopi.config import EngineConfig
+from ipy_memory.mnemopi.schema import check_schema, create_schema, is_blank
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ipy_memory.clock import Clock, IdSource
+    from ipy_memory.mnemopi.embeddings import Embedder
+
+AUTHOR_ID = "coding-agent"
+AUTHOR_TYPE = "agent"
+"""Who writes: every row of ours carries this author."""
+
+BUSY_MS = 5000
+_STEPS_BETWEEN_CHECKS = 20_000
+_TEXT = partial(str, encoding="utf-8", errors="replace")
+
+
+class Bank:
+    """One open bank file (make it with :meth:`open`, :meth:`open_readonly` or :meth:`open_for_recall`).
+
+    The session id and the channel id of its rows are the bank's name. ``generation`` changes whenever the file
+    may have changed, so that what is computed from it can be kept.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        path: Path,
+        name: str,
+        *,
+        clock: Clock,
+        ids: IdSource,
+        config: EngineConfig,
+        embedder: Embedder | None,
+        completion: Callable[[str], str | None] | None,
+        writable: bool,
+    ) -> None:
+        self.connection = connection
+        self.path = path
+        self.name = name
+        self.clock = clock
+        self.ids = ids
+        self.config = config
+        self.embedder = embedder
+        self.completion = completion
+        self.writable = writable
+        self.cancel: threading.Event | None = None
+        self.memo: dict[str, Any] = {}
+        self._depth = 0
+        self._taken_back = 0
+        self._counted = 0
+        connection.set_progress_handler(self._stop, _STEPS_BETWEEN_CHECKS)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        name: str,
+        *,
+        clock: Clock,
+        ids: IdSource | None = None,
+        config: EngineConfig | None = None,
+        embedder: Embedder | None = None,
+        completion: Callable[[str], str | None] | None = None,
+        create: bool = True,
+    ) -> Self:
+        """Open a bank for reading and writing, and create what it lacks.
+
+        Parameters
+        ----------
+        path
+            The file; its folder is made if ``create``.
+        name
+            The bank's name.
+        create
+            Whether a missing file is made; otherwise it is an error.
+
+        Raises
+        ------
+        BankError
+            One of its family, saying which file and what to do. Nothing was changed.
+        """
+        path, config = Path(path), config or EngineConfig()
+        if not create or path.exists():
+            _check_file(path, name)
+        with bank_errors(path, name):
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise _cannot_open(path, name, error.strerror) from error
+            connection = _connect(path, "rwc" if create else "rw")
+            bank = cls(
+                connection,
+                path,
+                name,
+                clock=clock,
+                ids=ids or ProcessIds(),
+                config=config,
+                embedder=embedder,
+                completion=completion,
+                writable=True,
+            )
+            try:
+                bank._prepare()
+            except BaseException:
+                connection.close()
+                raise
+        return bank
+
+    @classmethod
+    def open_readonly(
+        cls,
+        path: str | Path,
+        name: str,
+        *,
+        clock: Clock,
+        config: EngineConfig | None = None,
+        embedder: Embedder | None = None,
+    ) -> Self:
+        """Open a bank that is only read: no byte of it is ever changed."""
+        path = Path(path)
+        _check_file(path, name)
+        with bank_errors(path, name):
+            connection = _connect(path, "ro" + ("&immutable=1" if _is_frozen(path) else ""))
+            bank = cls(
+                connection,
+                path,
+                name,
+                clock=clock,
+                ids=ProcessIds(),
+                config=config or EngineConfig(),
+                embedder=embedder,
+                completion=None,
+                writable=False,
+            )
+            try:
+                check_schema(connection, _where(path, name))
+            except BaseException:
+                connection.close()
+                raise
+        return bank
+
+    @classmethod
+    def open_for_recall(
+        cls,
+        path: str | Path,
+        name: str,
+        *,
+        clock: Clock,
+        config: EngineConfig | None = None,
+        embedder: Embedder | None = None,
+    ) -> Self:
+        """Open an existing bank for writing where that can be done, else for reading (R-34)."""
+        try:
+            return cls.open(path, name, clock=clock, config=config, embedder=embedder, create=False)
+        except (ReadOnlyBankError, BusyBankError, DiskFullError):
+            return cls.open_readonly(path, name, clock=clock, config=config, embedder=embedder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def where(self) -> str:
+        """The bank and its file, for messages."""
+        return _where(self.path, self.name)
+
+    @property
+    def generation(self) -> tuple[int, int, int]:
+        """A mark that differs after any change but that of counters, ours or another process's."""
+        version: int = self.connection.execute("PRAGMA data_version").fetchone()[0]
+        return version, self.connection.total_changes - self._counted, self._taken_back
+
+    @contextmanager
+    def counting(self) -> Iterator[sqlite3.Connection]:
+        """Hold a transaction that changes only recall counters, so that what was computed stays good."""
+        with self.transaction() as connection:
+            before = connection.total_changes
+            yield connection
+            self._counted += connection.total_changes - before
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Hold one write transaction; an inner one joins the outer one.
+
+        Whatever ends the block with an exception (Ctrl-C too) takes back all of it.
+        """
+        with bank_errors(self.path, self.name, self.cancel):
+            if self._depth:
+                self._check_transaction()
+                yield self.connection
+                return
+            if not self.writable:
+                raise ReadOnlyBankError(
+                    "The bank was opened for reading only.", where=self.where, hint="Open it for writing."
+                )
+            self.connection.execute("BEGIN IMMEDIATE")
+            self._depth = 1
+            try:
+                yield self.connection
+                self.connection.execute("COMMIT")
+            except BaseException:
+                self._taken_back += 1
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+                raise
+            finally:
+                self._depth = 0
+
+    @contextmanager
+    def savepoint(self) -> Iterator[sqlite3.Connection]:
+        """Hold one step of a transaction that can be taken back alone."""
+        with self.transaction() as connection:
+            self._depth += 1
+            mark = f"step_{self._depth}"
+            connection.execute(f"SAVEPOINT {mark}")
+            try:
+                yield connection
+            except BaseException:
+                self._taken_back += 1
+                if connection.in_transaction:
+                    connection.execute(f"ROLLBACK TO {mark}")
+                    connection.execute(f"RELEASE {mark}")
+                raise
+            else:
+                connection.execute(f"RELEASE {mark}")
+            finally:
+                self._depth -= 1
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Read under the bank's error border; statements in it can be interrupted."""
+        with bank_errors(self.path, self.name, self.cancel):
+            yield self.connection
+
+    def check_cancelled(self) -> None:
+        """Raise if the work was cancelled; for loops outside SQLite."""
+        if self.cancel is not None and self.cancel.is_set():
+            raise RecallCancelled("The recall was cancelled.", where=self.where)
+
+    def close(self) -> None:
+        """Close the file; harmless when it is closed already."""
+        self.memo.clear()
+        self.connection.close()
+
+    def _stop(self) -> int:
+        # A pending Ctrl-C is raised as this function is entered, which ends the statement as well.
+        return int(self.cancel is not None and self.cancel.is_set())
+
+    def _check_transaction(self) -> None:
+        # SQLite ends a transaction by itself on some errors (a full disk); going on would commit piece by piece.
+        if not self.connection.in_transaction:
+            raise BankError(
+                "The transaction was taken back by SQLite.",
+                where=self.where,
+                hint="Nothing of it was stored; try again.",
+            )
+
+    def _prepare(self) -> None:
+        connection = self.connection
+        if self.config.page_size is not None:
+            connection.execute(f"PRAGMA page_size = {self.config.page_size}")
+        blank = is_blank(connection)
+        if not blank:
+            check_schema(connection, self.where)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        with self.transaction():
+            create_schema(connection, iso(self.clock.now_ms()))
+
+
+@contextmanager
+def bank_errors(path: str | Path, name: str, cancel: threading.Event | None = None) -> Iterator[None]:
+    """Turn SQLite's errors into ours, with the file they happened to and what to do.
+
+    The message stays SQLite's own (R-22). An interrupted statement is Ctrl-C (or a cancelled token).
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _translated(error, _where(Path(path), name), cancel) from error
+
+
+_BY_CODE: dict[int, tuple[type[BankError], str]] = {
+    sqlite3.SQLITE_CORRUPT: (CorruptBankError, "Restore the file from a copy; it was not touched."),
+    sqlite3.SQLITE_NOTADB: (NotABankError, "Check the path of the bank; the file was not touched."),
+    sqlite3.SQLITE_BUSY: (BusyBankError, "Another process is writing; try again when it is done."),
+    sqlite3.SQLITE_LOCKED: (BusyBankError, "Another process is writing; try again when it is done."),
+    sqlite3.SQLITE_READONLY: (ReadOnlyBankError, "Check the rights of the file and of its folder."),
+    sqlite3.SQLITE_PERM: (ReadOnlyBankError, "Check the rights of the file and of its folder."),
+    sqlite3.SQLITE_FULL: (DiskFullError, "Make room on the disk; what was stored before is untouched."),
+    sqlite3.SQLITE_CANTOPEN: (BankError, "Check that the file exists and that its folder can be used."),
+    sqlite3.SQLITE_IOERR: (BankError, "The disk failed to read or write; check it and its free space."),
+}
+
+
+def _translated(error: sqlite3.Error, where: str, cancel: threading.Event | None) -> BaseException:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    message = str(error)
+    if code == sqlite3.SQLITE_INTERRUPT:
+        if cancel is not None and cancel.is_set():
+            return RecallCancelled("The recall was cancelled.", where=where)
+        return KeyboardInterrupt()
+    if "no such module: fts5" in message:
+        return MissingFeatureError(message, where=where, hint="Use a Python whose SQLite has FTS5.")
+    kind, hint = _BY_CODE.get(code, (BankError, "Look at the bank with diagnose."))
+    return kind(message, where=where, hint=hint)
+
+
+def _check_file(path: Path, name: str) -> None:
+    where = _where(path, name)
+    if not path.exists():
+        raise BankNotFoundError("There is no such bank file.", where=where, hint="Check the bank's name or path.")
+    if path.is_dir():
+        raise NotABankError("This is a folder, not a bank file.", where=where, hint="Name the file in it.")
+    if not os.access(path, os.R_OK):
+        raise _cannot_open(path, name, "Permission denied")
+
+
+def _cannot_open(path: Path, name: str, reason: str | None) -> BankError:
+    return BankError(
+        f"The bank cannot be opened: {reason or 'unknown reason'}.",
+        where=_where(path, name),
+        hint="Check the rights of the file and of its folder.",
+    )
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    address = f"file:{quote(os.fspath(path.absolute()), errors='surrogateescape')}?mode={mode}"
+    connection = sqlite3.connect(
+        address, uri=True, isolation_level=None, timeout=BUSY_MS / 1000, check_same_thread=False, cached_statements=256
+    )
+    connection.text_factory = _TEXT
+    try:
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        connection.execute("PRAGMA cell_size_check = ON")
+        if mode.startswith("ro"):  # when writing, SQLite before 3.41 needs it on for full-text tables in triggers
+            connection.execute("PRAGMA trusted_schema = OFF")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _is_frozen(path: Path) -> bool:
+    return not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
+
+
+def _where(path: Path, name: str) -> str:
+    return f"bank {name}, {path}"
