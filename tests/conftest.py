@@ -6,6 +6,8 @@ from collections.abc import Generator
 
 import pytest
 
+pytest_plugins = ["tests.services.fixtures"]
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
