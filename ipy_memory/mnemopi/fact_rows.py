@@ -1,0 +1,120 @@
+"""The rows that extracted facts become: typed facts, their full-text copies, and the projections by category."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ipy_memory.clock import stable_id
+from ipy_memory.js import well_formed
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from ipy_memory.mnemopi.extraction import Extracted
+
+SENTENCE_IMPORTANCE = 0.7
+RELATION_CONFIDENCE = 0.65
+_LINE = "[^\n\r\u2028\u2029]"
+_PREFERENCE = re.compile(rf"The user (?:prefers|dislikes) ({_LINE}+)")
+_INSTRUCTION = re.compile(rf"Instruction: ({_LINE}+)")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class FactRows:
+    """Writes the facts of one memory into an open transaction.
+
+    Parameters
+    ----------
+    connection
+        Of the bank, inside a transaction.
+    session
+        The session (bank) name that the rows carry.
+    source_id
+        The memory that the facts come from.
+    now
+        The instant, as ISO text.
+    """
+
+    connection: sqlite3.Connection
+    session: str
+    source_id: str
+    now: str
+
+    def add_extracted(self, extracted: Extracted) -> None:
+        """Write everything that one text gave, category after category (T-14)."""
+        for sentence in extracted.sentences():
+            self.add_fact("entity", "fact", sentence, SENTENCE_IMPORTANCE, sentence)
+        for fact in extracted.facts:
+            if found := _PREFERENCE.fullmatch(fact):
+                self._add_preference(fact, found[1])
+            if found := _INSTRUCTION.fullmatch(fact):
+                self._add_instruction(found[1], fact)
+        for instruction in extracted.instructions:
+            self._add_instruction(instruction, instruction)
+        for preference in extracted.preferences:
+            self._add_preference(preference, None)
+        for event in extracted.timelines:
+            found = _DATE.search(event)
+            self.add_event(found[0] if found else None, event)
+        for triple in extracted.kg:
+            self.add_relation(*triple)
+
+    def add_fact(self, type_: str, key: str, value: str, importance: float, snippet: str) -> None:
+        """Write one typed fact and its full-text copy; a fact known already is not copied twice."""
+        key, value = well_formed(key), well_formed(value)
+        self.connection.execute(
+            "INSERT INTO memoria_facts (session_id, message_idx, fact_type, key, value, context_snippet, importance,"
+            " timestamp, source_memory_id) VALUES (?, 0, ?, ?, ?, ?, ?, ?, ?)",
+            (self.session, type_, key, value, well_formed(snippet), importance, self.now, self.source_id),
+        )
+        fact_id = stable_id("\0".join((self.session, type_, key, value)), self.source_id)
+        self.connection.execute(
+            "INSERT OR IGNORE INTO facts (fact_id, session_id, subject, predicate, object, timestamp, source_msg_id,"
+            " confidence) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (fact_id, self.session, key, type_, value, self.now, self.source_id, importance),
+        )
+
+    def add_event(self, date: str | None, description: str) -> None:
+        """Write one entry of the timeline."""
+        self.connection.execute(
+            "INSERT INTO memoria_timelines (session_id, date, message_idx, description, source, source_memory_id)"
+            " VALUES (?, ?, 0, ?, 'extraction', ?)",
+            (self.session, date, well_formed(description), self.source_id),
+        )
+
+    def add_relation(self, subject: str, predicate: str, object_: str) -> None:
+        """Write one relation into the knowledge graph."""
+        triple = tuple(map(well_formed, (subject, predicate, object_)))
+        self.connection.execute(
+            "INSERT INTO memoria_kg (session_id, subject, predicate, object, message_idx, confidence,"
+            " source_memory_id) VALUES (?, ?, ?, ?, 0, ?, ?)",
+            (self.session, *triple, RELATION_CONFIDENCE, self.source_id),
+        )
+        self.connection.execute(
+            "INSERT INTO triples (subject, predicate, object, valid_from, source, confidence)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (*triple, self.now, self.source_id, RELATION_CONFIDENCE),
+        )
+
+    def _add_preference(self, preference: str, topic: str | None) -> None:
+        self.connection.execute(
+            "INSERT INTO memoria_preferences (session_id, message_idx, preference, topic, context_snippet,"
+            " source_memory_id) VALUES (?, 0, ?, ?, ?, ?)",
+            (
+                self.session,
+                well_formed(preference),
+                topic and well_formed(topic),
+                well_formed(preference),
+                self.source_id,
+            ),
+        )
+
+    def _add_instruction(self, instruction: str, snippet: str) -> None:
+        self.connection.execute(
+            "INSERT INTO memoria_instructions (session_id, message_idx, instruction, active, context_snippet,"
+            " source_memory_id) VALUES (?, 0, ?, 1, ?, ?)",
+            (self.session, well_formed(instruction), well_formed(snippet), self.source_id),
+        )
