@@ -47,6 +47,14 @@ def pairs(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
+def spread(text: str) -> str:
+    """Return the text with each astral character as its two surrogates, so that an index counts UTF-16 units."""
+    if text.isascii():
+        return text
+    low_first = memoryview(text.encode("utf-16-le", "surrogatepass"))
+    return "".join(chr(low_first[at] | low_first[at + 1] << 8) for at in range(0, len(low_first), 2))
+
+
 def well_formed(text: str) -> str:
     """Return the text with every lone surrogate replaced by U+FFFD, as it is stored and sent."""
     if not _SURROGATE.search(text):
