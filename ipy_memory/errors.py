@@ -198,6 +198,8 @@ class HindsightError(MemoryToolkitError):
         HTTP status, or ``None`` when no answer came.
     details
         The parsed body, or its text.
+    unknown
+        Whether the server may have carried out the request although no answer came.
     """
 
     def __init__(
@@ -206,9 +208,11 @@ class HindsightError(MemoryToolkitError):
         *,
         status_code: int | None = None,
         details: object = None,
+        unknown: bool = False,
         where: str | None = None,
         hint: str | None = None,
     ) -> None:
         super().__init__(message, where=where, hint=hint)
         self.status_code = status_code
         self.details = details
+        self.unknown = unknown
