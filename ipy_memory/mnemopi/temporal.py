@@ -230,6 +230,10 @@ def _shifted(now_ms: int, count: int, unit: str, tag: str) -> _Found:
     day = (now_ms + count * _UNIT_MS[unit]) // _DAY_MS
     if abs(day) > _LAST_DAY:
         raise _OutOfRangeError
+    year, month, day_of_month = jsdate.civil_from_days(day)
+    if 0 <= year < 100:
+        # JavaScript takes a two-digit year as one of the twentieth century.
+        day = jsdate.days_from_civil(year + 1900, month, day_of_month)
     return _Found(day, "day" if unit in {"day", "hour"} else "week", (_date_text(day), tag))
 
 
@@ -256,7 +260,7 @@ _UNITS = "|".join(_UNIT_MS)
 _RULES = (
     _rule(r"\b(\d{4})-(\d{2})-(\d{2})\b", _iso_date, raw=True),
     _rule(r"\b(\d{1,2})/(\d{1,2})/(\d{2,4})\b", _slash_date, raw=True),
-    _rule(rf"\b({_MONTH_NAMES})_(\d{{1,2}})(?:st|nd|rd|th)?(?:,?_(\d{{4}}))?\b", _month_day),
+    _rule(rf"\b({_MONTH_NAMES})_(\d{{1,2}})(?:st|nd|rd|th)?(?:,?[{js.WHITESPACE}]*(\d{{4}}))?\b", _month_day),
     _rule(r"\btoday\b", _near_day),
     _rule(r"\byesterday\b", _near_day),
     _rule(r"\btomorrow\b", _near_day),
@@ -265,6 +269,6 @@ _RULES = (
     _rule(r"\b(last|this|next)_(week|month|year)\b", _named_span),
     _rule(rf"\b(\d+)_({_UNITS})s?_(?:ago|before|earlier|back)\b", _ago),
     _rule(rf"\bin_(\d+)_({_UNITS})s?\b", _ahead),
-    _rule(r"\b(?:recently|lately|not_long_ago)\b", _recent),
-    _rule(r"\b(?:a_while_ago|some_time_ago|long_ago)\b", _vague),
+    _rule(r"\b(?:recently|lately|not long ago)\b", _recent),
+    _rule(r"\b(?:a while ago|some time ago|long ago)\b", _vague),
 )
