@@ -231,8 +231,8 @@ def _shifted(now_ms: int, count: int, unit: str, tag: str) -> _Found:
     if abs(day) > _LAST_DAY:
         raise _OutOfRangeError
     year, month, day_of_month = jsdate.civil_from_days(day)
-    if 0 <= year < 100:
-        # JavaScript takes a two-digit year as one of the twentieth century.
+    if 0 <= year < 100 and _UNIT_MS[unit] < _DAY_MS:
+        # An instant's date is built anew from its parts, and JavaScript takes a two-digit year as one of the 1900s.
         day = jsdate.days_from_civil(year + 1900, month, day_of_month)
     return _Found(day, "day" if unit in {"day", "hour"} else "week", (_date_text(day), tag))
 
