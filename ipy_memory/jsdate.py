@@ -134,8 +134,8 @@ def _within_datetime(ms: int) -> datetime:
     """Return the naive date-time of ``ms``; years that Python lacks are replaced by like ones."""
     days, rest = divmod(ms, _DAY_MS)
     year = civil_from_days(days)[0]
-    if year > 9998:
-        days -= (year - 9600) // 400 * 146_097
+    if year > 9990:
+        days -= (year - 9590) // 400 * 146_097
     elif year < 2:
         days += -((year - 2) // 400) * 146_097
     return datetime(1970, 1, 1) + timedelta(days=days, milliseconds=rest)
