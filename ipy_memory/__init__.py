@@ -1,3 +1,42 @@
 """See, search and mend an AI agent's long-term memory from IPython and Jupyter."""
 
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from ipy_memory.session import MemorySession, open_session
+
+__all__ = ["MemorySession", "load_ipython_extension", "open_session", "unload_ipython_extension"]
 __version__ = "0.1.0"
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+
+def __getattr__(name: str) -> Any:
+    if name not in {"MemorySession", "open_session"}:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ipy_memory import session
+
+    return getattr(session, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Add the magics to a shell: reads nothing, prints nothing (N-01)."""
+    from ipy_memory.notebook.magics import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """Take back everything that loading added, and close the session (N-06)."""
+    from ipy_memory.notebook.magics import unload
+
+    unload(shell)

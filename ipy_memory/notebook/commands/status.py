@@ -1,0 +1,39 @@
+"""``%memory status``: what the magics use, and where each setting comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ipy_memory.errors import MagicError
+from ipy_memory.notebook.commands import command
+from ipy_memory.notebook.parse import Parsed
+
+if TYPE_CHECKING:
+    from ipy_memory.notebook.magics import MemoryMagics
+    from ipy_memory.notebook.result import TableResult
+
+
+@command("status", "", "Show backend, scope, banks, database, vectors, and where each setting comes from.")
+def status(magics: MemoryMagics, parsed: Parsed) -> TableResult:
+    """Show the session, then every setting that is not at its default; credentials are masked (E-03)."""
+    from ipy_memory.backends import SUPPORTED
+    from ipy_memory.notebook.result import TableResult
+
+    if parsed.text.strip():
+        raise MagicError("%memory status takes nothing more")
+    session = magics.session
+    rows = [(row.name, _homely(row.value), _homely(row.origin)) for row in session.status()]
+    rows += [
+        (row.name, _homely(str(row.value)), _homely(row.origin))
+        for row in session.settings.table()
+        if row.origin != "default" and row.name != "memory.backend"
+    ]
+    unchosen = session.chosen not in SUPPORTED
+    notes = ["No memory backend is chosen: choose one with %memory use mnemopi (or hindsight)."] if unchosen else []
+    return TableResult(("what", "value", "from"), rows, notes=notes)
+
+
+def _homely(text: str) -> str:
+    home = str(Path.home())
+    return text.replace(f"{home}/", "~/") if len(home) > 1 else text

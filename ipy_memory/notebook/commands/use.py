@@ -1,0 +1,37 @@
+"""``%memory use`` and ``%memory scope``: which backend and which banks, for this notebook."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipy_memory.notebook.commands import command, one_word
+from ipy_memory.notebook.magics import BACKENDS
+from ipy_memory.notebook.parse import Parsed, one_of
+from ipy_memory.settings_table import SCOPINGS
+
+if TYPE_CHECKING:
+    from ipy_memory.notebook.magics import MemoryMagics
+    from ipy_memory.notebook.result import TextResult
+
+
+@command("use", "mnemopi|hindsight|off", "Choose the memory backend for this notebook.", choices=lambda _: BACKENDS)
+def use(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+    """Choose the backend; the next magic opens its session."""
+    from ipy_memory.notebook.result import TextResult
+
+    magics.backend = one_of("the backend", one_word(parsed, "one backend", "use"), BACKENDS)
+    return TextResult(f"Memory backend of this notebook: {magics.backend}")
+
+
+@command(
+    "scope",
+    "global|per-project|per-project-tagged",
+    "Choose which banks are written and read, for this notebook.",
+    choices=lambda _: SCOPINGS,
+)
+def scope(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+    """Choose the scoping; what waits to be sent goes to the old bank first (S-13)."""
+    from ipy_memory.notebook.result import TextResult
+
+    magics.scope = one_of("the scope", one_word(parsed, "one scope", "scope"), SCOPINGS)
+    return TextResult(f"Memory scope of this notebook: {magics.scope}")

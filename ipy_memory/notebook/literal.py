@@ -1,0 +1,113 @@
+r"""Input transformers that hand our magics their text as it was typed (N-07).
+
+IPython itself reads ``%recall what is it?`` as a call for help, joins a line that ends in ``\`` with the next, drops
+blanks at the end of a line, and strips prompts such as ``>>>`` out of a cell magic's body.
+"""
+
+from __future__ import annotations
+
+import re
+import tokenize
+from typing import TYPE_CHECKING, Self
+
+from IPython.core.inputtransformer2 import TokenTransformBase
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+NAMES = ("memory", "recall", "reflect", "retain")
+"""The magics whose text is literal."""
+
+_MAGIC = re.compile(rf"%(?P<name>{'|'.join(NAMES)})(?:[ \t](?P<text>.*))?\Z", re.DOTALL)
+_MENTIONED = re.compile(rf"%(?:{'|'.join(NAMES)})")
+_LINES = re.compile(r"[^\n]*\n|[^\n]+\Z")
+_CELL = re.compile(rf"%%(?P<name>{'|'.join(NAMES)})(?:[ \t](?P<text>.*))?\Z", re.DOTALL)
+
+
+def literal_cell(lines: list[str]) -> list[str]:
+    """Turn a cell that begins with one of our cell magics into its call, before anything else reads it."""
+    cell = whole_lines(lines)
+    first = next((index for index, line in enumerate(cell) if line.strip()), None)
+    found = None if first is None else _CELL.match(_typed(cell[first]))
+    if first is None or found is None:
+        return lines
+    body = "".join(cell[first + 1 :])
+    return [f"get_ipython().run_cell_magic({found['name']!r}, {found['text'] or ''!r}, {body!r})\n"]
+
+
+# A terminal decides by the leading %% whether a cell is complete; this attribute keeps us out of that decision.
+literal_cell.has_side_effects = True  # type: ignore[attr-defined]
+
+
+def whole_lines(lines: list[str]) -> list[str]:
+    """Let a line end at its newline only, in any cell that names our magics: IPython splits at U+2028 and the like."""
+    cell = "".join(lines)
+    return _LINES.findall(cell) if _MENTIONED.search(cell) else lines
+
+
+class LiteralLine(TokenTransformBase):
+    """One of our line magics, alone or assigned: wins over IPython's own reading of the same line."""
+
+    priority = 1
+
+    def __init__(self, start: tuple[int, int], magic_col: int) -> None:
+        super().__init__(start)  # type: ignore[no-untyped-call]
+        self.magic_col = magic_col
+
+    @classmethod
+    def find(cls, tokens_by_line: list[list[tokenize.TokenInfo]]) -> Self | None:
+        """Find the first of our line magics in the cell."""
+        for line in tokens_by_line:
+            tokens = [token for token in line if token.type not in {tokenize.INDENT, tokenize.DEDENT}]
+            at = _magic_at(tokens)
+            if at is not None and _MAGIC.match(_rest(tokens[at])):
+                return cls(tokens[0].start, tokens[at].start[1])
+        return None
+
+    def transform(self, lines: list[str]) -> list[str]:
+        """Write the call in place of the magic; a closing ``;`` also closes the call, which is then not shown."""
+        head = _typed(lines[self.start_line])
+        found = _MAGIC.match(head[self.magic_col :])
+        if not found:
+            raise SyntaxError(head)
+        text = found["text"] or ""
+        quiet = ";" if text.rstrip().endswith(";") else ""
+        call = f"get_ipython().run_line_magic({found['name']!r}, {text!r}){quiet}\n"
+        return [*lines[: self.start_line], head[: self.magic_col] + call, *lines[self.start_line + 1 :]]
+
+
+def _magic_at(tokens: list[tokenize.TokenInfo]) -> int | None:
+    """Return the index of the ``%`` that begins a line or follows its ``=``."""
+    if tokens and tokens[0].string == "%":
+        return 0
+    depth = 0
+    for index, token in enumerate(tokens[:-1]):
+        if token.string == "=" and depth == 0:
+            same_line = tokens[index + 1].start[0] == tokens[0].start[0]
+            return index + 1 if tokens[index + 1].string == "%" and same_line else None
+        depth += (token.string in {"(", "[", "{"}) - (token.string in {")", "]", "}"})
+    return None
+
+
+def _rest(token: tokenize.TokenInfo) -> str:
+    return _typed(token.line.split("\n")[0])[token.start[1] :]
+
+
+def _typed(line: str) -> str:
+    return line.removesuffix("\n").removesuffix("\r")
+
+
+def install(shell: InteractiveShell) -> None:
+    """Put the transformers in front of the shell's own; a second call changes nothing."""
+    remove(shell)
+    manager = shell.input_transformer_manager
+    manager.cleanup_transforms.insert(0, literal_cell)
+    manager.line_transforms.insert(0, whole_lines)
+    manager.token_transformers.insert(0, LiteralLine)
+
+
+def remove(shell: InteractiveShell) -> None:
+    """Take the transformers out, those of an earlier import of this module too."""
+    manager = shell.input_transformer_manager
+    for transforms in (manager.cleanup_transforms, manager.line_transforms, manager.token_transformers):
+        transforms[:] = [transform for transform in transforms if getattr(transform, "__module__", None) != __name__]

@@ -1,0 +1,311 @@
+"""``%recall``, ``%retain``, ``%reflect`` and ``%memory``; loading and unloading (N-01, N-06)."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
+from traitlets import Bool, Enum, Integer, TraitError, Unicode, observe, validate
+
+from ipy_memory.errors import MagicError, MemoryToolkitError
+from ipy_memory.notebook import complete, literal
+from ipy_memory.notebook.parse import Flag, Parsed, Spec, parse, variable, whole_number
+from ipy_memory.settings_table import SCOPINGS
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from ipy_memory.model import RetainItem
+    from ipy_memory.notebook.result import RecallFrame, ReflectResult, RetainFrame, TextResult
+    from ipy_memory.session import MemorySession
+
+_Magic = TypeVar("_Magic", bound=Callable[..., Any])
+_Result = TypeVar("_Result")
+
+BACKENDS = ("mnemopi", "hindsight", "off")
+"""What a notebook can choose; the agent knows further backends, which have no tools."""
+
+_FROM = Flag("from", "take the text from this Python variable", "NAME", variable)
+_OUT = Flag("out", "also bind the result to this variable", "NAME", variable)
+_BANK = Flag("bank", "ask this one bank of the database folder, read-only", "NAME")
+_NO_TOUCH = Flag("no-touch", "leave the recall counters as they are")
+
+RECALL = Spec(
+    "recall",
+    ("%recall [flags] QUERY", "%%recall [flags]      (the query is the cell)"),
+    "Search memory: shows exactly what the agent would see, and returns the hits as a DataFrame.",
+    (_FROM, Flag("limit", "at most this many hits", "N", whole_number), _BANK, _NO_TOUCH, _OUT),
+)
+RETAIN = Spec(
+    "retain",
+    ("%retain [flags] TEXT", "%%retain [flags]      (the text is the cell)"),
+    "Store a memory: the text as typed, as one item.",
+    (
+        _FROM,
+        Flag("lines", "one item for each line that is not blank"),
+        Flag("json", 'items from a JSON list of {"content": …, "context": …}'),
+        Flag("context", "where the text comes from; quote it if it has blanks", "TEXT"),
+        _OUT,
+    ),
+)
+REFLECT = Spec(
+    "reflect",
+    ("%reflect [flags] QUESTION", "%%reflect [flags]      (the question is the cell)"),
+    "Answer a question from memory as a whole; the result keeps the hits it used as .frame.",
+    (_FROM, Flag("context", "more to consider; quote it if it has blanks", "TEXT"), _BANK, _NO_TOUCH, _OUT),
+)
+MEMORY = Spec(
+    "memory",
+    ("%memory", "%memory COMMAND …", "%memory COMMAND -h"),
+    "See and choose which memory the magics use.",
+)
+
+
+def _documented(spec: Spec) -> Callable[[_Magic], _Magic]:
+    """Give a magic its usage page as docstring, so that ``%recall?`` shows what ``%recall -h`` does."""
+
+    def document(magic: _Magic) -> _Magic:
+        magic.__doc__ = spec.usage()
+        return magic
+
+    return document
+
+
+def _debuggable(magic: _Magic) -> _Magic:
+    """Let the product's errors show their whole traceback while ``MemoryMagics.debug`` is on."""
+
+    @functools.wraps(magic)
+    def call(self: MemoryMagics, *given: Any) -> Any:
+        try:
+            return magic(self, *given)
+        except MemoryToolkitError as error:
+            if self.debug:
+                whole = self.shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
+                error._render_traceback_ = lambda: whole  # type: ignore[method-assign]
+            raise
+
+    return call  # type: ignore[return-value]
+
+
+@magics_class
+class MemoryMagics(Magics):
+    """The magics and their one session, which is opened at the first use and reads the settings then."""
+
+    shell: InteractiveShell
+    backend = Enum(("", *BACKENDS), "", help="Memory backend; empty: as the settings say.").tag(config=True)
+    scope = Enum(("", *SCOPINGS), "", help="Which banks are written and read; empty: as the settings say.").tag(
+        config=True
+    )
+    database = Unicode("", help="Path of the Mnemopi database; empty: as the settings say.").tag(config=True)
+    cwd = Unicode("", help="Project folder; empty: the working directory when the session opens.").tag(config=True)
+    agent_dir = Unicode("", help="Folder of the agent's settings and memories; empty: the usual one.").tag(config=True)
+    limit = Integer(0, help="At most this many hits; 0: as the settings say.").tag(config=True)
+    debug = Bool(False, help="Show whole tracebacks instead of one line.").tag(config=True)
+
+    def __init__(self, shell: InteractiveShell, **traits: Any) -> None:
+        self._session: MemorySession | None = None
+        super().__init__(shell, **traits)
+
+    @validate("limit")
+    def _not_negative(self, proposal: Mapping[str, Any]) -> int:
+        if proposal["value"] < 0:
+            raise TraitError("limit must be 0 or more")
+        return int(proposal["value"])
+
+    @observe("backend", "scope", "database", "cwd", "agent_dir")
+    def _settings_changed(self, _change: object) -> None:
+        self.close_session()
+
+    @property
+    def session(self) -> MemorySession:
+        """The session of this notebook; opened when first asked for."""
+        if self._session is None:
+            from ipy_memory.session import open_session
+
+            self._session = open_session(
+                self.backend or None,
+                self.cwd or None,
+                self.database or None,
+                self.chosen_settings(),
+                agent_dir=self.agent_dir or None,
+            )
+        return self._session
+
+    def chosen_settings(self) -> dict[str, Any]:
+        """Return the settings that this notebook overrides beyond backend and database."""
+        return {f"{backend}.scoping": self.scope for backend in BACKENDS if backend != "off"} if self.scope else {}
+
+    def database_path(self) -> Path:
+        """Return where the Mnemopi database is, without opening a session."""
+        from ipy_memory.settings import agent_directory, load_settings, mnemopi_config
+
+        if self._session is not None:
+            return Path(mnemopi_config(self._session.settings, self._session.agent_dir).db_path)
+        agent_dir = self.agent_dir or agent_directory(os.environ)
+        settings = load_settings(agent_dir, self.cwd or Path.cwd(), os.environ)
+        return Path(self.database or mnemopi_config(settings, agent_dir).db_path)
+
+    def close_session(self) -> None:
+        """Finish and close the session, if one is open; the next magic opens another."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    @_documented(RECALL)
+    @line_cell_magic
+    @no_var_expand
+    @_debuggable
+    def recall(self, line: str, cell: str | None = None) -> RecallFrame | TextResult:
+        """Search memory."""
+        parsed = parse(RECALL, line, cell)
+        if parsed.help:
+            return self._usage(RECALL, parsed)
+        query = self._text(RECALL, parsed)
+        session = self.session
+        result = session.recall(
+            query,
+            limit=parsed.flags.get("limit", self.limit or None),
+            touch="no-touch" not in parsed.flags,
+            bank=parsed.flags.get("bank"),
+        )
+        from ipy_memory.frames import hits_frame
+        from ipy_memory.notebook.result import RecallFrame
+
+        hits = hits_frame(result.hits, text=result.text, attrs=result.attrs, notes=result.notes, tz=session.clock.tz)
+        return self._out(RecallFrame(hits, quiet=parsed.quiet), parsed)
+
+    @_documented(RETAIN)
+    @line_cell_magic
+    @no_var_expand
+    @_debuggable
+    def retain(self, line: str, cell: str | None = None) -> RetainFrame | TextResult:
+        """Store what is typed."""
+        parsed = parse(RETAIN, line, cell)
+        if parsed.help:
+            return self._usage(RETAIN, parsed)
+        items = _items(self._text(RETAIN, parsed), parsed.flags)
+        result = self.session.retain(items)
+        from ipy_memory.frames import retain_frame
+        from ipy_memory.notebook.result import RetainFrame
+
+        stored = retain_frame(items, result.receipt, text=result.text, attrs=result.attrs, notes=result.notes)
+        return self._out(RetainFrame(stored, quiet=parsed.quiet), parsed)
+
+    @_documented(REFLECT)
+    @line_cell_magic
+    @no_var_expand
+    @_debuggable
+    def reflect(self, line: str, cell: str | None = None) -> ReflectResult | TextResult:
+        """Answer a question from memory."""
+        parsed = parse(REFLECT, line, cell)
+        if parsed.help:
+            return self._usage(REFLECT, parsed)
+        question = self._text(REFLECT, parsed)
+        session = self.session
+        result = session.reflect(
+            question,
+            parsed.flags.get("context"),
+            touch="no-touch" not in parsed.flags,
+            bank=parsed.flags.get("bank"),
+        )
+        from ipy_memory.frames import hits_frame
+        from ipy_memory.notebook.result import ReflectResult
+
+        hits = hits_frame(result.hits, text=result.text, attrs=result.attrs, notes=result.notes, tz=session.clock.tz)
+        answer = ReflectResult(result, hits)
+        answer.quiet = parsed.quiet
+        return self._out(answer, parsed)
+
+    @_documented(MEMORY)
+    @line_magic
+    @no_var_expand
+    @_debuggable
+    def memory(self, line: str) -> object:
+        """Run a command about the memory itself."""
+        from ipy_memory.notebook import commands
+
+        return commands.run(self, line)
+
+    def _text(self, spec: Spec, parsed: Parsed) -> str:
+        """Return the text to work on: as typed, or from the variable of ``--from``."""
+        name = parsed.flags.get("from")
+        if name is None:
+            if parsed.text or parsed.ended:
+                return parsed.text
+            raise MagicError(f"%{spec.name} needs a text", hint=f"type it after %{spec.name}, or see %{spec.name} -h")
+        if parsed.text.strip():
+            raise MagicError("--from already says where the text comes from", hint="leave one of the two out")
+        if name not in self.shell.user_ns:
+            raise MagicError(f"there is no variable {name}")
+        value = self.shell.user_ns[name]
+        if not isinstance(value, str):
+            raise MagicError(f"variable {name} holds a {type(value).__name__}, not a text")
+        return value
+
+    def _out(self, result: _Result, parsed: Parsed) -> _Result:
+        if "out" in parsed.flags:
+            self.shell.user_ns[parsed.flags["out"]] = result
+        return result
+
+    def _usage(self, spec: Spec, parsed: Parsed) -> TextResult:
+        from ipy_memory.notebook.result import TextResult
+
+        page = TextResult(spec.usage())
+        page.quiet = parsed.quiet
+        return page
+
+
+def _items(text: str, flags: Mapping[str, Any]) -> list[RetainItem]:
+    """Return the items of a retain; nothing is sniffed (N-03)."""
+    from ipy_memory.model import RetainItem
+
+    context = flags.get("context")
+    if "json" in flags and "lines" in flags:
+        raise MagicError("--json and --lines exclude each other")
+    if "lines" in flags:
+        items = [RetainItem(line, context) for line in text.split("\n") if line.strip()]
+        if not items:
+            raise MagicError("every line is blank: there is nothing to store")
+        return items
+    if "json" not in flags:
+        return [RetainItem(text, context)]
+    from ipy_memory import tools
+
+    try:
+        given = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise MagicError(f"this is no JSON: {error}", hint='--json takes a list of {"content": …}') from None
+    if not isinstance(given, list):
+        raise MagicError("--json takes a list of items", hint='as in [{"content": "…", "context": "…"}]')
+    tools.check_input(tools.RETAIN, {"items": given})
+    return [RetainItem(item["content"], item.get("context", context)) for item in given]
+
+
+def load(shell: InteractiveShell) -> None:
+    """Add the magics to a shell; what an earlier load has left is taken out first (N-06)."""
+    unload(shell)
+    magics = MemoryMagics(shell)
+    shell.register_magics(magics)
+    literal.install(shell)
+    complete.install(shell, magics)
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Take out everything that :func:`load` added, and close the session."""
+    manager = shell.magics_manager
+    magics = manager.registry.pop(MemoryMagics.__name__, None)
+    literal.remove(shell)
+    complete.remove(shell)
+    if magics is None:
+        return
+    for table in manager.magics.values():
+        for name in literal.NAMES:
+            if getattr(table.get(name), "__self__", None) is magics:
+                del table[name]
+    shell.configurables[:] = [one for one in shell.configurables if one is not magics]
+    magics.close_session()

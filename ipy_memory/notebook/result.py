@@ -1,0 +1,201 @@
+"""What the magics give back: frames and texts that show as the exact text, and as safe HTML.
+
+Memory text is data: in HTML it is escaped, and characters that steer a terminal or the direction of text are shown,
+not obeyed.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ipy_memory import js
+from ipy_memory.frames import DataFrame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ipy_memory.model import ToolResult
+
+_STEERING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_RECALL_TABLE = ("id", "date", "score", "source", "bank", "tier", "type", "length")
+_RETAIN_TABLE = ("id", "bank", "state", "context")
+
+
+def escaped(text: str) -> str:
+    """Return text as HTML that neither runs nor steers anything."""
+    plain = _STEERING.sub(lambda found: f"\u27e8U+{ord(found.group()):04X}\u27e9", js.well_formed(text))
+    return html.escape(plain)
+
+
+def html_block(text: str) -> str:
+    """Return text as a preformatted block that keeps its lines, wraps, and is left alone by formula renderers."""
+    style = "white-space: pre-wrap; overflow-wrap: anywhere; text-align: left"
+    return f'<pre class="tex2jax_ignore mathjax_ignore" style="{style}">{escaped(text)}</pre>'
+
+
+def html_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return rows of text as a table."""
+    head = "".join(f'<th scope="col">{escaped(header)}</th>' for header in headers)
+    body = "".join("<tr>" + "".join(f"<td>{escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return (
+        f'<table class="dataframe tex2jax_ignore mathjax_ignore"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table>"
+    )
+
+
+def html_notes(notes: Sequence[str]) -> str:
+    """Return notes for a person as small paragraphs."""
+    return "".join(f"<p><small>{escaped(note)}</small></p>" for note in notes)
+
+
+def text_table(rows: Sequence[Sequence[str]], headers: Sequence[str] = ()) -> str:
+    """Return rows as aligned plain text, two blanks between columns."""
+    whole = [list(headers), *map(list, rows)] if headers else [list(row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*whole, strict=True)]
+    return "\n".join(
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in whole
+    )
+
+
+class _ShownFrame(DataFrame):
+    """A frame that shows as the exact text of the call behind it; what is made from it is an ordinary frame."""
+
+    _quiet = False
+
+    def __init__(self, data: DataFrame, *, quiet: bool = False) -> None:
+        super().__init__(data)  # type: ignore[call-arg]
+        self.attrs = dict(data.attrs)
+        object.__setattr__(self, "_quiet", quiet)
+
+    @property
+    def _constructor(self) -> Callable[..., DataFrame]:
+        return DataFrame
+
+    @property
+    def quiet(self) -> bool:
+        """Whether a closing ``;`` asked for no display."""
+        return self._quiet
+
+    def _ipython_display_(self) -> None:
+        if self.quiet:
+            return
+        # Raising hands the display back to the bundle below.
+        raise NotImplementedError
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return bundle(str(self.attrs["text"]), self._html_table(), self.attrs.get("notes", ()))
+
+    def _html_table(self) -> str:
+        raise NotImplementedError
+
+
+class RecallFrame(_ShownFrame):
+    """The hits of a recall: a DataFrame that shows as the exact text the agent sees (N-02)."""
+
+    def _html_table(self) -> str:
+        shown = [
+            {
+                **row,
+                "date": str(row["date"]).split(" ")[0],
+                "score": "" if row["score"] != row["score"] else f"{row['score']:.4f}",
+                "length": f"{row['full_length']}, cut" if row["truncated"] else row["full_length"],
+            }
+            for row in self.to_dict("records")
+        ]
+        return _filled_table(_RECALL_TABLE, shown)
+
+
+class RetainFrame(_ShownFrame):
+    """What became of the items of a retain: a DataFrame that shows as the exact text (N-03)."""
+
+    def _html_table(self) -> str:
+        return _filled_table(_RETAIN_TABLE, self.to_dict("records"))
+
+
+class TextResult:
+    """A text to show, with a frame behind it where there is one.
+
+    Parameters
+    ----------
+    text
+        The exact text; ``str()`` gives it back.
+    frame
+        The rows behind the text.
+    table
+        An HTML table to show below the text.
+    notes
+        Sentences for a person; shown in HTML only.
+    attrs
+        Where the text came from.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        frame: DataFrame | None = None,
+        table: str = "",
+        notes: Sequence[str] = (),
+        attrs: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.text = text
+        self.frame = frame
+        self.notes = tuple(notes)
+        self.attrs = dict(attrs or {})
+        self.quiet = False
+        self._table = table
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return js.well_formed(self.text)
+
+    def _ipython_display_(self) -> None:
+        if not self.quiet:
+            raise NotImplementedError
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return bundle(self.text, self._table, self.notes)
+
+
+class ReflectResult(TextResult):
+    """The answer of a reflect: shows as the exact text; ``frame`` holds the hits it was made from (N-03)."""
+
+    def __init__(self, result: ToolResult, frame: DataFrame) -> None:
+        super().__init__(result.text, frame=frame, notes=result.notes, attrs=result.attrs)
+
+
+class TableResult(TextResult):
+    """Rows of text: an aligned plain text, an HTML table, and (when asked for) a frame."""
+
+    def __init__(self, headers: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[str] = ()) -> None:
+        text = "\n".join([text_table(rows, headers), *notes])
+        super().__init__(text, table=html_table(headers, rows), notes=notes)
+        self.headers = tuple(headers)
+        self.rows = [tuple(row) for row in rows]
+        self.frame = DataFrame(self.rows, columns=list(headers))
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": js.well_formed(self.text), "text/html": self._table + html_notes(self.notes)}
+
+
+def bundle(text: str, table: str, notes: Sequence[str]) -> dict[str, str]:
+    """Return the display of an exact text: plain, and as HTML with a table and notes below it."""
+    return {"text/plain": js.well_formed(text), "text/html": html_block(text) + table + html_notes(notes)}
+
+
+def _filled_table(columns: Sequence[str], rows: Sequence[Mapping[Any, Any]]) -> str:
+    """Return the columns that have a value anywhere; no table without rows."""
+    cells = [[_cell(row[column]) for column in columns] for row in rows]
+    filled = [index for index in range(len(columns)) if any(row[index] for row in cells)]
+    if not filled:
+        return ""
+    return html_table([columns[i] for i in filled], [[row[i] for i in filled] for row in cells])
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None or str(value) in {"<NA>", "nan", "NaT"} else str(value)
