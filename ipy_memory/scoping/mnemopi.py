@@ -1,0 +1,117 @@
+"""The local engine's bank names: how a directory and a setting become names, and names become files."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ipy_memory.errors import BankNameError
+from ipy_memory.js import trim, units
+
+from . import check_scoping
+from .project import resolve_path
+from .wyhash import hash36
+
+if TYPE_CHECKING:
+    from ipy_memory.settings import MnemopiConfig
+
+DEFAULT_BANK = "default"
+BANK_FILE = "mnemopi.db"
+NAME_LIMIT = 64
+
+_OUTSIDE = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class BankScope:
+    """The banks of a session: the shared one, the one written to, and those read, in order."""
+
+    base_bank: str
+    bank: str
+    global_bank: str
+    retain_bank: str
+    recall_banks: tuple[str, ...]
+
+
+def bank_scope(configured: str | None, cwd: str, scoping: str, *, process_cwd: str | None = None) -> BankScope:
+    """Return the banks of a directory under a scoping mode (S-06 to S-10)."""
+    check_scoping(scoping)
+    shared = sanitise(configured) or DEFAULT_BANK
+    if scoping == "global":
+        return BankScope(shared, shared, shared, shared, (shared,))
+    project = project_bank(configured, cwd, process_cwd=process_cwd)
+    recalled = (project, shared) if scoping == "per-project-tagged" and shared != project else (project,)
+    return BankScope(shared, project, shared, project, recalled)
+
+
+def mnemopi_scope(config: MnemopiConfig, cwd: str, *, process_cwd: str | None = None) -> BankScope:
+    """Return the banks of a directory under the settings in force."""
+    return bank_scope(config.bank, cwd, config.scoping, process_cwd=process_cwd)
+
+
+def project_bank(configured: str | None, cwd: str, *, process_cwd: str | None = None) -> str:
+    """Return the bank of a directory, named by the absolute path alone (S-09, S-10)."""
+    segment = project_segment(resolve_path(cwd, process_cwd))
+    base = sanitise(configured)
+    return _limit(f"{base}-{segment}") if base else segment
+
+
+def project_segment(root: str) -> str:
+    """Return ``<sanitised last part>-<hash of the whole path>`` (S-09)."""
+    name = sanitise(posixpath.basename(root.rstrip("/"))) or DEFAULT_BANK
+    return _limit(f"{name}-{hash36(root)}")
+
+
+def sanitise(value: str | None) -> str | None:
+    """Return a text as a bank name of at most 64 characters, or ``None`` where nothing is left (S-10)."""
+    name = _OUTSIDE.sub("-", trim(value or "")).strip("-")
+    return _limit(name) if name else None
+
+
+def check_bank_name(name: str) -> str:
+    """Return a name that a bank can have, or raise :class:`BankNameError`."""
+    if units(name) > NAME_LIMIT:
+        raise BankNameError(f"Bank name '{name}' exceeds {NAME_LIMIT} characters")
+    if not name or _OUTSIDE.search(name):
+        raise BankNameError(f"Invalid bank name '{name}'. Use alphanumeric, hyphens, underscores only.")
+    return name
+
+
+def bank_path(db_path: str | Path, name: str, shared: str = DEFAULT_BANK) -> Path:
+    """Return the file of a bank; nothing is made and nothing is opened (C-07).
+
+    The shared bank is the configured file itself, ``default`` (or no name) the file ``mnemopi.db`` beside it,
+    any other bank lies in its own folder under ``banks``. A name that would lead elsewhere, be it through a
+    symbolic link, is refused.
+    """
+    configured = Path(db_path)
+    if name == shared:
+        return configured
+    if name in {"", DEFAULT_BANK}:
+        return configured.parent / BANK_FILE
+    banks = banks_folder(db_path)
+    path = banks / check_bank_name(name) / BANK_FILE
+    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(banks)):
+        raise BankNameError(
+            f"Bank '{name}' leads outside the banks folder",
+            where=str(path),
+            hint="it is a symbolic link; set mnemopi.dbPath to the file it points to",
+        )
+    return path
+
+
+def banks_folder(db_path: str | Path) -> Path:
+    """Return the folder that holds all banks but the shared one."""
+    return Path(db_path).parent / "banks"
+
+
+def _limit(name: str) -> str:
+    if len(name) <= NAME_LIMIT:
+        return name
+    tail = hash36(name)
+    head = name[: max(1, NAME_LIMIT - 1 - len(tail))].rstrip("-")
+    return f"{head or 'bank'}-{tail}"

@@ -1,0 +1,384 @@
+"""Every setting: name, type, default, allowed values, environment name, help. No default is written elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Value = str | bool | int | float | tuple[str, ...] | None
+Kind = Literal["enum", "string", "boolean", "number", "array"]
+
+SCOPINGS = ("global", "per-project", "per-project-tagged")
+"""The scoping modes both backends know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting.
+
+    ``label`` and ``description`` are those of the agent's own settings screen, where it shows the setting;
+    ``note`` stands in for a missing description. ``env_last`` marks a variable that counts only where no file
+    says anything (C-02), ``ours`` a setting that the agent does not know.
+    """
+
+    name: str
+    type: Kind
+    default: Value = None
+    values: tuple[str, ...] = ()
+    env: str | None = None
+    env_last: bool = False
+    credential: bool = False
+    label: str | None = None
+    description: str | None = None
+    note: str = ""
+    ours: bool = False
+
+    @property
+    def help(self) -> str:
+        """Return one sentence on what the setting does."""
+        return self.description or self.note
+
+
+_ROWS = (
+    Setting(
+        "memory.backend",
+        "enum",
+        "off",
+        values=("off", "local", "hindsight", "mnemopi", "sharpshooter"),
+        label="Memory Backend",
+        description="Off, local summary pipeline, Mnemopi SQLite, Hindsight remote memory, or Sharpshooter",
+    ),
+    Setting(
+        "mnemopi.dbPath",
+        "string",
+        label="Mnemopi DB Path",
+        description="Optional SQLite DB path. Defaults to the agent memories directory.",
+    ),
+    Setting(
+        "mnemopi.bank",
+        "string",
+        label="Mnemopi Bank",
+        description="Optional shared bank base name. Per-project modes derive project-local banks from it.",
+    ),
+    Setting(
+        "mnemopi.scoping",
+        "enum",
+        "per-project",
+        values=SCOPINGS,
+        label="Mnemopi Scoping",
+        description=(
+            "global = one shared bank; per-project = isolated bank per cwd; per-project-tagged = project-local writes"
+            " plus global recall visibility"
+        ),
+    ),
+    Setting(
+        "mnemopi.embeddingVariant",
+        "enum",
+        "en",
+        values=("en", "multilingual"),
+        label="Embedding variant",
+        description=(
+            "Local embedding model family. en = stronger English model; multilingual = cross-language model. Changing"
+            " this rebuilds existing memory embeddings on next start."
+        ),
+    ),
+    Setting(
+        "mnemopi.autoRecall",
+        "boolean",
+        True,
+        label="Mnemopi Auto Recall",
+        description="Recall local memories into the first turn of each session",
+    ),
+    Setting(
+        "mnemopi.autoRetain",
+        "boolean",
+        True,
+        label="Mnemopi Auto Retain",
+        description="Retain completed conversation turns into local Mnemopi memory",
+    ),
+    Setting(
+        "mnemopi.polyphonicRecall",
+        "boolean",
+        False,
+        label="Mnemopi Polyphonic Recall",
+        description="Enable 4-voice recall (vector, graph, fact, temporal) fused with reciprocal rank fusion",
+    ),
+    Setting(
+        "mnemopi.enhancedRecall",
+        "boolean",
+        False,
+        label="Mnemopi Enhanced Recall",
+        description="Enable the tiered query result cache for repeated and similar recall queries",
+    ),
+    Setting(
+        "mnemopi.proactiveLinking",
+        "boolean",
+        False,
+        label="Mnemopi Proactive Linking",
+        description=(
+            "Ingest new memories into the episodic graph as they are stored, linking them to related entities and "
+            "memories"
+        ),
+    ),
+    Setting(
+        "mnemopi.noEmbeddings",
+        "boolean",
+        False,
+        label="Mnemopi Disable Embeddings",
+        description="Force deterministic FTS-only recall instead of vector embeddings",
+    ),
+    Setting(
+        "mnemopi.embeddingModel",
+        "string",
+        env="MNEMOPI_EMBEDDING_MODEL",
+        env_last=True,
+        label="Mnemopi Embedding Model",
+        description=(
+            "Advanced: explicit embedding model id that overrides the variant. Leave empty to use "
+            "mnemopi.embeddingVariant."
+        ),
+    ),
+    Setting(
+        "mnemopi.embeddingApiUrl",
+        "string",
+        label="Mnemopi Embedding API URL",
+        description="Optional OpenAI-compatible embedding endpoint passed to Mnemopi",
+    ),
+    Setting(
+        "mnemopi.embeddingApiKey",
+        "string",
+        credential=True,
+        label="Mnemopi Embedding API Key",
+        description="Optional embedding API key passed to Mnemopi",
+    ),
+    Setting(
+        "mnemopi.llmMode",
+        "enum",
+        "smol",
+        values=("none", "smol", "remote"),
+        label="Mnemopi LLM Mode",
+        description=(
+            "Use no LLM, the online tiny model (the TINY role from /models, else @smol), or a remote OpenAI-"
+            "compatible endpoint"
+        ),
+    ),
+    Setting(
+        "mnemopi.llmBaseUrl",
+        "string",
+        label="Mnemopi LLM Base URL",
+        description="Optional OpenAI-compatible LLM endpoint for Mnemopi remote mode",
+    ),
+    Setting(
+        "mnemopi.llmApiKey",
+        "string",
+        credential=True,
+        label="Mnemopi LLM API Key",
+        description="Optional LLM API key for Mnemopi remote mode",
+    ),
+    Setting(
+        "mnemopi.llmModel",
+        "string",
+        label="Mnemopi LLM Model",
+        description="Optional LLM model name for Mnemopi remote mode",
+    ),
+    Setting("mnemopi.retainEveryNTurns", "number", 4, note="User turns between two automatic retentions; at least 1"),
+    Setting(
+        "mnemopi.recallLimit", "number", 8, note="Most memories in one answer, after merging the banks; at least 1"
+    ),
+    Setting(
+        "mnemopi.recallContextTurns", "number", 3, note="User turns that the first turn's query is made of; at least 1"
+    ),
+    Setting("mnemopi.recallMaxQueryChars", "number", 4000, note="Longest automatic query; at least 256"),
+    Setting(
+        "mnemopi.injectionTokenLimit",
+        "number",
+        5000,
+        note="Room for memory in the instructions, in tokens of about four characters; at least 256",
+    ),
+    Setting("mnemopi.debug", "boolean", False, note="Log more of what the local engine does"),
+    Setting(
+        "hindsight.apiUrl",
+        "string",
+        "http://localhost:8888",
+        env="HINDSIGHT_API_URL",
+        label="Hindsight API URL",
+        description="Hindsight server URL (Cloud or self-hosted)",
+    ),
+    Setting(
+        "hindsight.apiToken",
+        "string",
+        env="HINDSIGHT_API_TOKEN",
+        credential=True,
+        label="Hindsight API Token",
+        description="Bearer token for authenticated Hindsight servers",
+    ),
+    Setting(
+        "hindsight.bankId",
+        "string",
+        env="HINDSIGHT_BANK_ID",
+        label="Hindsight Bank ID",
+        description="Memory bank identifier (default: project name)",
+    ),
+    Setting("hindsight.bankIdPrefix", "string", note="Put before the bank id with a dash; blank for none"),
+    Setting(
+        "hindsight.scoping",
+        "enum",
+        "per-project-tagged",
+        values=SCOPINGS,
+        env="HINDSIGHT_SCOPING",
+        label="Hindsight Scoping",
+        description=(
+            "global = one shared bank; per-project = isolated bank per cwd; per-project-tagged = shared bank with "
+            "project tags so global + project memories merge on recall"
+        ),
+    ),
+    Setting(
+        "hindsight.bankMission",
+        "string",
+        env="HINDSIGHT_BANK_MISSION",
+        note="What the bank is for, told to the server when the bank is first used",
+    ),
+    Setting(
+        "hindsight.retainMission", "string", note="What the server should keep, told to it when the bank is first used"
+    ),
+    Setting(
+        "hindsight.autoRecall",
+        "boolean",
+        True,
+        env="HINDSIGHT_AUTO_RECALL",
+        label="Hindsight Auto Recall",
+        description="Recall memories on the first turn of each session",
+    ),
+    Setting(
+        "hindsight.autoRetain",
+        "boolean",
+        True,
+        env="HINDSIGHT_AUTO_RETAIN",
+        label="Hindsight Auto Retain",
+        description="Retain transcript every N turns and at session boundaries",
+    ),
+    Setting(
+        "hindsight.retainMode",
+        "enum",
+        "full-session",
+        values=("full-session", "last-turn"),
+        env="HINDSIGHT_RETAIN_MODE",
+        label="Hindsight Retain Mode",
+        description="full-session = upsert one document per session, last-turn = chunked",
+    ),
+    Setting(
+        "hindsight.retainEveryNTurns",
+        "number",
+        3,
+        env="HINDSIGHT_RETAIN_EVERY_N_TURNS",
+        note="User turns between two automatic retentions",
+    ),
+    Setting("hindsight.retainOverlapTurns", "number", 2, note="Earlier turns sent along with each last-turn retention"),
+    Setting("hindsight.retainContext", "string", "omp", note="The context of items that bring none"),
+    Setting(
+        "hindsight.recallBudget",
+        "enum",
+        "mid",
+        values=("low", "mid", "high"),
+        env="HINDSIGHT_RECALL_BUDGET",
+        note="How hard the server searches",
+    ),
+    Setting(
+        "hindsight.recallMaxTokens",
+        "number",
+        1024,
+        env="HINDSIGHT_RECALL_MAX_TOKENS",
+        note="Most tokens of memories in one answer",
+    ),
+    Setting(
+        "hindsight.recallContextTurns",
+        "number",
+        1,
+        env="HINDSIGHT_RECALL_CONTEXT_TURNS",
+        note="User turns that the first turn's query is made of",
+    ),
+    Setting(
+        "hindsight.recallMaxQueryChars",
+        "number",
+        800,
+        env="HINDSIGHT_RECALL_MAX_QUERY_CHARS",
+        note="Longest automatic query; 0 for no limit",
+    ),
+    Setting("hindsight.recallTypes", "array", ("world", "experience"), note="Kinds of memories to recall"),
+    Setting("hindsight.debug", "boolean", False, env="HINDSIGHT_DEBUG", note="Log more of what the client does"),
+    Setting(
+        "hindsight.requestTimeoutMs",
+        "number",
+        30_000,
+        env="HINDSIGHT_REQUEST_TIMEOUT_MS",
+        note="Longest wait for a request without a limit of its own",
+    ),
+    Setting(
+        "hindsight.reflectTimeoutMs",
+        "number",
+        120_000,
+        env="HINDSIGHT_REFLECT_TIMEOUT_MS",
+        note="Longest wait for a reflection",
+    ),
+    Setting(
+        "hindsight.recallTimeoutMs",
+        "number",
+        30_000,
+        env="HINDSIGHT_RECALL_TIMEOUT_MS",
+        note="Longest wait for a recall",
+    ),
+    Setting(
+        "hindsight.retainTimeoutMs",
+        "number",
+        60_000,
+        env="HINDSIGHT_RETAIN_TIMEOUT_MS",
+        note="Longest wait for a batch to be accepted",
+    ),
+    Setting(
+        "hindsight.mentalModelsEnabled",
+        "boolean",
+        True,
+        label="Hindsight Mental Models",
+        description=(
+            "Read curated reflect summaries (mental models) into developer instructions at boot. Loads existing "
+            "models on the bank — does not write. Pair with hindsight.mentalModelAutoSeed to also auto-create the "
+            "built-in seed set."
+        ),
+    ),
+    Setting(
+        "hindsight.mentalModelAutoSeed",
+        "boolean",
+        True,
+        label="Hindsight Mental Model Auto-Seed",
+        description=(
+            "At session start, create any built-in mental models (project-conventions, project-decisions, user-"
+            "preferences) that do not yet exist on the bank."
+        ),
+    ),
+    Setting(
+        "hindsight.mentalModelMaxRenderChars",
+        "number",
+        16_000,
+        note="Room for mental models in the instructions, in characters",
+    ),
+    Setting(
+        "hindsight.mentalModelRefreshIntervalMs",
+        "number",
+        300_000,
+        note="Age at which loaded mental models are read again after a turn; 0 for never",
+        ours=True,
+    ),
+    Setting(
+        "hindsight.safeRetain",
+        "boolean",
+        False,
+        note=(
+            "Give each batch an id, so that one whose outcome is unknown can be sent once more without storing it twice"
+        ),
+        ours=True,
+    ),
+)
+
+SETTINGS: Mapping[str, Setting] = {row.name: row for row in _ROWS}
+"""Name -> setting, in the order in which they are shown (C-01, C-03 to C-05, C-08 to C-10)."""
