@@ -102,18 +102,18 @@ def user_turns(messages: Sequence[Message]) -> int:
     return sum(message.role == "user" for message in messages)
 
 
-def last_turns(messages: Sequence[Message], turns: int) -> Sequence[Message]:
+def last_turns(messages: Sequence[Message], turns: float) -> Sequence[Message]:
     """Return the messages from the ``turns``-th last user message on; all when there are fewer."""
     if turns <= 0:
         return messages[:0]
     for index in range(len(messages) - 1, -1, -1):
         turns -= messages[index].role == "user"
-        if turns == 0:
+        if turns <= 0:
             return messages[index:]
     return messages
 
 
-def compose_query(latest: str, messages: Sequence[Message], turns: int) -> str:
+def compose_query(latest: str, messages: Sequence[Message], turns: float) -> str:
     """Return the query for automatic recall: the latest message under the turns before it (A-01)."""
     latest = js.trim(latest)
     if turns <= 1 or not messages:
@@ -126,12 +126,12 @@ def compose_query(latest: str, messages: Sequence[Message], turns: int) -> str:
     return _with_context(lines, latest) if lines else latest
 
 
-def cut_query(query: str, latest: str, limit: int) -> str:
+def cut_query(query: str, latest: str, limit: float) -> str:
     """Return a composed query held to ``limit`` units: the oldest context lines go first (A-02)."""
     if limit <= 0 or js.units(query) <= limit:
         return query
     latest = js.trim(latest)
-    alone = js.cut(latest, 0, limit)
+    alone = js.cut(latest, 0, int(limit))
     end = query.rfind("\n\n" + latest)
     if not query.startswith(CONTEXT_HEADING) or end < 0 or js.units(query[end:]) >= limit:
         return alone
