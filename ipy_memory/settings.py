@@ -10,14 +10,15 @@ import difflib
 import logging
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ipy_memory.errors import SettingsError
 from ipy_memory.js import WHITESPACE, lower, trim
-from ipy_memory.settings_table import SETTINGS, Setting, Value
+from ipy_memory.settings_file import read_file
+from ipy_memory.settings_table import SETTINGS, Layer, Setting, Sourced, Value, number
 
 log = logging.getLogger(__name__)
 
@@ -37,27 +38,9 @@ _LEAST: Mapping[str, int] = {
     "recall_max_query_chars": 256,
     "injection_token_limit": 256,
 }
-_SECTIONS = {name.split(".")[0] for name in SETTINGS}
-_FILE_LIMIT = 1 << 20
-_EXPECTED = {"boolean": "true or false", "number": "a number", "string": "a text", "array": "a list of texts"}
 _TRUE_WORDS = {"true", "1", "yes"}
 _LEADING_INTEGER = re.compile(rf"[{WHITESPACE}]*([+-]?[0-9]+)")
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]*@")
-_SHOWABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}")
-_TAG = "tag:yaml.org,2002:"
-_CORE_SCHEMA = (
-    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
-    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
-)
-
-
-class Sourced(NamedTuple):
-    """A value and where it comes from."""
-
-    value: Value
-    origin: str
 
 
 class SettingRow(NamedTuple):
@@ -66,9 +49,6 @@ class SettingRow(NamedTuple):
     name: str
     value: Value
     origin: str
-
-
-Layer = Mapping[str, Sourced]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +88,9 @@ class Settings:
             setting = _known(name)
             session.pop(name, None)
             if given is not None:
-                value = _typed(setting, given)
+                value = setting.typed(given)
                 if value is None:
-                    raise SettingsError(f"{name} must be {_expected(setting)}")
+                    raise SettingsError(f"{name} must be {setting.expected}")
                 session[name] = Sourced(value, "session")
         return Settings(self.files, self.environment, session, self.warnings)
 
@@ -137,7 +117,7 @@ def load_settings(
     Parameters
     ----------
     agent_dir
-        The agent's directory (see :func:`agent_directory`); its ``config.yml``, else ``config.yaml``, is read.
+        The agent's directory; its ``config.yml``, else ``config.yaml``, is read.
     cwd
         The session's directory; its ``.omp/config.yml`` wins over the agent directory's file.
     env
@@ -146,19 +126,15 @@ def load_settings(
         What a person sets for this session, which wins over all.
     """
     warnings: list[str] = []
-    candidates = (Path(agent_dir, "config.yml"), Path(agent_dir, "config.yaml"))
-    paths = [*[path for path in candidates if path.exists()][:1], Path(cwd, ".omp", "config.yml")]
-    files = tuple(_read(path, warnings) for path in paths if path.exists())
+    agent = read_file(Path(agent_dir, "config.yml"), warnings)
+    if agent is None:
+        agent = read_file(Path(agent_dir, "config.yaml"), warnings)
+    project = read_file(Path(cwd, ".omp", "config.yml"), warnings)
+    files = tuple(layer for layer in (agent, project) if layer is not None)
     environment = _read_environment(env, warnings)
     for warning in warnings:
         log.warning("%s", warning)
     return Settings(files, environment, {}, tuple(warnings)).with_overrides(overrides or {})
-
-
-def agent_directory(env: Mapping[str, str]) -> str:
-    """Return the agent's directory: ``PI_CODING_AGENT_DIR``, else ``~/.omp/agent`` (C-07)."""
-    given = env.get("PI_CODING_AGENT_DIR", "")
-    return given if trim(given) else str(Path(env.get("HOME") or Path.home(), ".omp", "agent"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,34 +249,6 @@ def _masked(setting: Setting, value: Value) -> Value:
     return _USER_INFO.sub("(set)@", value) if isinstance(value, str) else value
 
 
-def _expected(setting: Setting) -> str:
-    return f"one of {', '.join(setting.values)}" if setting.type == "enum" else _EXPECTED[setting.type]
-
-
-def _typed(setting: Setting, given: object) -> Value:
-    """Return a value in the form the setting has, or ``None`` where it is no value of the setting."""
-    match setting.type, given:
-        case "boolean", bool():
-            return given
-        case "number", int() | float() if not isinstance(given, bool):
-            return _number(given)
-        case "string", str():
-            return given
-        case "enum", str() if given in setting.values:
-            return given
-        case "array", list() | tuple() if all(isinstance(item, str) for item in given):
-            return tuple(given)
-    return None
-
-
-def _number(given: float | str) -> int | float | None:
-    try:
-        number = float(given)
-        return int(number) if number.is_integer() else number if math.isfinite(number) else None
-    except OverflowError:
-        return None
-
-
 def _read_environment(env: Mapping[str, str], warnings: list[str]) -> Layer:
     found: dict[str, Sourced] = {}
     for setting in SETTINGS.values():
@@ -310,7 +258,7 @@ def _read_environment(env: Mapping[str, str], warnings: list[str]) -> Layer:
         if value is not None:
             found[setting.name] = Sourced(value, f"environment {setting.env}")
         elif trim(env[setting.env]):
-            warnings.append(f"{setting.env} is passed over: it must be {_expected(setting)}")
+            warnings.append(f"{setting.env} is passed over: it must be {setting.expected}")
     return found
 
 
@@ -319,96 +267,5 @@ def _from_text(setting: Setting, text: str) -> Value:
         return lower(text) in _TRUE_WORDS
     if setting.type == "number":
         leading = _LEADING_INTEGER.match(text)
-        return _number(leading.group(1)) if leading else None
-    return _typed(setting, text) if setting.type == "enum" else trim(text) or None
-
-
-def _read(path: Path, warnings: list[str]) -> Layer:
-    try:
-        root = _compose(path)
-    except _UnusableError as error:
-        warnings.append(f"{path}{error}; its settings are not used")
-        return {}
-    found: dict[str, Sourced] = {}
-    for name, node in _entries(root, ""):
-        line = node.start_mark.line + 1
-        setting = SETTINGS.get(name)
-        if node.tag == f"{_TAG}null":
-            found.pop(name, None)
-        elif setting is None:
-            shown = name if _SHOWABLE_NAME.fullmatch(name) else "a name"
-            warnings.append(f"{path}, line {line}: {shown} is no known setting")
-        elif (value := _typed(setting, _plain(setting, node))) is None:
-            warnings.append(f"{path}, line {line}: {name} must be {_expected(setting)}; its default is used")
-            found[name] = Sourced(setting.default, "default")
-        else:
-            found[name] = Sourced(value, f"{path}:{line}")
-    return found
-
-
-class _UnusableError(Exception):
-    """A configuration file that is not read, as the tail of a warning."""
-
-
-def _compose(path: Path) -> Any:
-    """Return the root node of a file; nothing in it is ever constructed."""
-    try:
-        data = b""
-        if path.is_file():
-            with path.open("rb") as file:
-                data = file.read(_FILE_LIMIT + 1)
-        if not path.is_file() or len(data) > _FILE_LIMIT:
-            raise _UnusableError(" is no configuration file of at most 1 MiB")
-    except OSError as error:
-        raise _UnusableError(f" cannot be read ({error.strerror})") from error
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        """YAML 1.2's core schema: only true and false are booleans; off, on, yes and no are texts."""
-
-        yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  the base class keeps its table this way
-
-    for tag, pattern, first in _CORE_SCHEMA:
-        Loader.add_implicit_resolver(f"{_TAG}{tag}", re.compile(rf"(?:{pattern})\Z"), list(first))
-    try:
-        root = yaml.compose(data, Loader=Loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise _UnusableError(f", line {mark.line + 1}: not valid YAML" if mark else " is not valid YAML") from error
-    except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
-        raise _UnusableError(" is not valid YAML") from error
-    if root is not None and root.id != "mapping" and root.tag != f"{_TAG}null":
-        raise _UnusableError(", line 1: no mapping of settings")
-    return root
-
-
-def _entries(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
-    """Yield the values of our sections by their dotted names, nested or written flat."""
-    for key, value in node.value if node is not None and node.id == "mapping" else ():
-        name = prefix + key.value if key.id == "scalar" else ""
-        if value.id == "mapping" and any(known.startswith(f"{name}.") for known in SETTINGS):
-            yield from _entries(value, f"{name}.")
-        elif name.split(".")[0] in _SECTIONS:
-            yield name, value
-
-
-def _plain(setting: Setting, node: Any) -> object:
-    """Return a node's value as Python has it; a text setting takes numbers and booleans as they are written."""
-    if node.id == "sequence":
-        return [_scalar(item) for item in node.value]
-    return node.value if node.id == "scalar" and setting.type == "string" else _scalar(node)
-
-
-def _scalar(node: Any) -> object:
-    if node.id != "scalar":
-        return None
-    match node.tag.removeprefix(_TAG):
-        case "bool":
-            return lower(node.value) == "true"
-        case "int" if node.value[:2] in {"0x", "0o"}:
-            return int(node.value, 0)
-        case "int" | "float":
-            return _number(node.value)
-        case "str":
-            return node.value
-    return None
+        return number(leading.group(1)) if leading else None
+    return setting.typed(text) if setting.type == "enum" else trim(text) or None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Value = str | bool | int | float | tuple[str, ...] | None
 Kind = Literal["enum", "string", "boolean", "number", "array"]
+
+_EXPECTED = {"boolean": "true or false", "number": "a number", "string": "a text", "array": "a list of texts"}
 
 SCOPINGS = ("global", "per-project", "per-project-tagged")
 """The scoping modes both backends know."""
@@ -38,6 +41,46 @@ class Setting:
     def help(self) -> str:
         """Return one sentence on what the setting does."""
         return self.description or self.note
+
+    @property
+    def expected(self) -> str:
+        """Return what a value has to be, in words."""
+        return f"one of {', '.join(self.values)}" if self.type == "enum" else _EXPECTED[self.type]
+
+    def typed(self, given: object) -> Value:
+        """Return a value in the form this setting has, or ``None`` where it is no value of the setting."""
+        match self.type, given:
+            case "boolean", bool():
+                return given
+            case "number", int() | float() if not isinstance(given, bool):
+                return number(given)
+            case "string", str():
+                return given
+            case "enum", str() if given in self.values:
+                return given
+            case "array", list() | tuple() if all(isinstance(item, str) for item in given):
+                return tuple(given)
+        return None
+
+
+class Sourced(NamedTuple):
+    """A value and where it comes from."""
+
+    value: Value
+    origin: str
+
+
+Layer = Mapping[str, Sourced]
+"""The settings that one source gives."""
+
+
+def number(given: float | str) -> int | float | None:
+    """Return a finite number, whole ones as ``int``; ``None`` for anything else."""
+    try:
+        value = float(given)
+        return int(value) if value.is_integer() else value if math.isfinite(value) else None
+    except OverflowError:
+        return None
 
 
 _ROWS = (

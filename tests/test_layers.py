@@ -14,6 +14,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("js", "errors", "clock"),
     ("jsdate", "collation", "redact", "model", "http"),
     ("frames", "text", "turns", "settings_table"),
+    ("settings_file",),
     ("settings",),
     ("scoping",),
     ("mnemopi", "hindsight"),

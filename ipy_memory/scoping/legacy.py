@@ -19,7 +19,7 @@ from urllib.parse import quote
 from ipy_memory.errors import BankNameError
 from ipy_memory.js import well_formed
 
-from .mnemopi import BANK_FILE, banks_folder, check_bank_name
+from .mnemopi import BANK_FILE, bank_path, banks_folder
 from .project import resolve_path
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,8 @@ _REASONS = {
 class LegacyVerdict:
     """One candidate directory, and why it joins the banks that are read or does not (L-05).
 
-    ``path`` is the bank's file. ``by_path`` marks one whose name no bank can have: it is read by its path (L-06).
+    ``path`` is the bank's file. ``by_path`` marks a rescued one that its name does not lead to: no bank can have
+    the name, or the file is a link. It is read by its path (L-06).
     """
 
     name: str
@@ -133,12 +134,18 @@ def _probe(path: Path, owner: str) -> LegacyVerdict:
         return _verdict(path, "no rows")
     if owned < rows:
         return _verdict(path, f"{rows - owned} of {rows} rows come from another directory or name none")
+    reason = f"all rows ({rows}) come from this directory"
+    if by_path := not _is_named(path):
+        reason += "; read by its path, since no bank can have this name or place"
+    return _verdict(path, reason, rescued=True, by_path=by_path)
+
+
+def _is_named(path: Path) -> bool:
+    """Return whether the bank's name leads to its file."""
     try:
-        check_bank_name(path.parent.name)
+        return bank_path(path.parents[2] / BANK_FILE, path.parent.name) == path
     except BankNameError:
-        reason = f"all rows ({rows}) come from this directory; read by its path, since no bank can have this name"
-        return _verdict(path, reason, rescued=True, by_path=True)
-    return _verdict(path, f"all rows ({rows}) come from this directory", rescued=True)
+        return False
 
 
 def _count(path: Path, owner: str) -> tuple[int, int]:
