@@ -11,9 +11,9 @@ MARK = "[REDACTED]"
 _RUN = re.compile(r"[A-Za-z0-9_-]+")
 _DELIMITER = re.compile(r"[_-]")
 _KEYWORD = re.compile(r"(?:password|secret|token|key|tok|sk|pk|rk)\Z")
-_TOKEN = "[A-Za-z0-9_-]{16,}+"
+_SEGMENT = "[A-Za-z0-9_-]{16,}+"
 # The first segment counts from its dot backwards, so a match can only begin where a run begins.
-_JWT = re.compile(rf"(?<![A-Za-z0-9_-]){_TOKEN}\.{_TOKEN}\.{_TOKEN}")
+_JWT = re.compile(rf"(?<![A-Za-z0-9_-]){_SEGMENT}\.{_SEGMENT}\.{_SEGMENT}")
 _PREFIXED = (
     re.compile(r"(?:AKIA|ASIA)[A-Z0-9]{16}"),
     re.compile(r"gh[pousr]_[A-Za-z0-9]{20,}"),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from ipy_memory.clock import Clock, IdSource
     from ipy_memory.mnemopi.embeddings import Embedder
+    from ipy_memory.mnemopi.pending import Pending
 
 AUTHOR_ID = "coding-agent"
 AUTHOR_TYPE = "agent"
@@ -73,6 +74,7 @@ class Bank:
         self.writable = writable
         self.cancel: threading.Event | None = None
         self.memo: dict[str, Any] = {}
+        self.pending: list[Pending] = []
         self._depth = 0
         self._taken_back = 0
         self._counted = 0
@@ -261,6 +263,20 @@ class Bank:
         """Read under the bank's error border; statements in it can be interrupted."""
         with bank_errors(self.path, self.name, self.cancel):
             yield self.connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Read one state of the file, whatever others write meanwhile; nothing may be written in it."""
+        with self.reading() as connection:
+            if connection.in_transaction:
+                yield connection
+                return
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
 
     def check_cancelled(self) -> None:
         """Raise if the work was cancelled; for loops outside SQLite."""

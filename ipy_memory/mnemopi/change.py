@@ -1,0 +1,229 @@
+"""One stored memory: finding it, changing it, taking it back, and undoing that."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ipy_memory.errors import BankError, EditRefusedError
+from ipy_memory.js import json_text, well_formed
+from ipy_memory.jsdate import iso
+from ipy_memory.mnemopi.pending import Pending
+from ipy_memory.mnemopi.removal import cascade_delete, delete_traces, scrub
+from ipy_memory.model import Memory
+from ipy_memory.redact import redact
+
+if TYPE_CHECKING:
+    from ipy_memory.mnemopi.bank import Bank
+
+Store = Literal["working", "episodic", "fact"]
+
+_FIELDS = {
+    "id": "id",
+    "content": "content",
+    "source": "source",
+    "timestamp": "timestamp",
+    "created_at": "created_at",
+    "importance": "importance",
+    "veracity": "veracity",
+    "type": "memory_type",
+    "session_id": "session_id",
+    "scope": "scope",
+    "metadata": "metadata_json",
+    "valid_until": "valid_until",
+    "superseded_by": "superseded_by",
+    "recall_count": "recall_count",
+    "last_recalled": "last_recalled",
+}
+_COLUMNS = ", ".join(_FIELDS.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Invalidation:
+    """What an invalidation changed, so that :func:`restore` can undo it."""
+
+    id: str
+    store: Store
+    valid_until: str | None
+    superseded_by: str | None
+
+
+def find(bank: Bank, memory_id: str) -> Memory | None:
+    """Return a memory in full: a working row of any session, an episode or a fact this bank shows (R-13)."""
+    memory_id = well_formed(memory_id)
+    with bank.reading() as connection:
+        if row := connection.execute(f"SELECT {_COLUMNS} FROM working_memory WHERE id = ?", (memory_id,)).fetchone():
+            return _memory(bank, "working", row)
+        if row := connection.execute(
+            f"SELECT {_COLUMNS} FROM episodic_memory WHERE id = ? AND (session_id = ? OR scope = 'global')",
+            (memory_id, bank.name),
+        ).fetchone():
+            return _memory(bank, "episodic", row)
+        fact = connection.execute(
+            "SELECT subject, predicate, object, source_msg_id, timestamp, created_at, confidence, session_id FROM facts"
+            " WHERE fact_id = ? AND session_id = ?",
+            (memory_id, bank.name),
+        ).fetchone()
+    if fact is None:
+        return None
+    subject, predicate, object_, source_id, timestamp, created_at, confidence, session_id = fact
+    parts = {"subject": subject, "predicate": predicate, "object": object_, "source_msg_id": source_id}
+    return Memory(
+        id=memory_id,
+        bank=bank.name,
+        store="fact",
+        content=f"{subject} {predicate} {object_}",
+        source="facts",
+        timestamp=timestamp,
+        created_at=created_at,
+        importance=confidence,
+        session_id=session_id,
+        metadata=json_text(parts),
+    )
+
+
+def _memory(bank: Bank, store: Store, row: tuple[Any, ...]) -> Memory:
+    return Memory(bank=bank.name, store=store, **dict(zip(_FIELDS, row, strict=True)))
+
+
+def update(bank: Bank, memory_id: str, *, content: str | None = None, importance: float | None = None) -> bool:
+    """Change text or importance of a working row of this bank's session; tell whether there was one (M-03).
+
+    What was made from the old text (facts, gists) stays, as in the real system.
+    """
+    changes: dict[str, object] = {}
+    if content is not None:
+        changes |= {"content": well_formed(redact(content)), "embed_text": None}
+    if importance is not None:
+        changes["importance"] = importance
+    if not changes:
+        return False
+    with bank.transaction() as connection:
+        done = connection.execute(
+            f"UPDATE working_memory SET {', '.join(f'{name} = :{name}' for name in changes)}"
+            " WHERE id = :id AND session_id = :session",
+            {**changes, "id": well_formed(memory_id), "session": bank.name},
+        ).rowcount
+    if done and content is not None and bank.embedder is not None:
+        bank.pending.append(Pending("embed", memory_id, str(changes["content"])))
+    return bool(done)
+
+
+def forget(bank: Bank, memory_id: str, *, purge: bool = False) -> bool:
+    """Delete a working row of this bank's session with what was made from it; tell whether there was one (M-03).
+
+    Parameters
+    ----------
+    purge
+        Also delete its triples, the reviews of it and the summaries of it alone, and rewrite the file so that no
+        byte of the text stays in it.
+
+    Raises
+    ------
+    EditRefusedError
+        A purge of a memory that is part of a summary of several; nothing was changed.
+    """
+    memory_id = well_formed(memory_id)
+    if purge:
+        with bank.reading() as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+    with bank.transaction() as connection:
+        known = connection.execute(
+            "SELECT 1 FROM working_memory WHERE id = ? AND session_id = ?", (memory_id, bank.name)
+        ).fetchone()
+        if not known:
+            return False
+        cascade_delete(connection, [memory_id])
+        if purge:
+            summaries = _summaries_of(bank, memory_id)
+            cascade_delete(connection, summaries)
+            connection.executemany("DELETE FROM episodic_memory WHERE id = ?", [(summary,) for summary in summaries])
+            for trace in (memory_id, *summaries):
+                delete_traces(connection, trace)
+    bank.pending[:] = [job for job in bank.pending if job.memory_id != memory_id]
+    if purge:
+        scrub(bank)
+    return True
+
+
+def _summaries_of(bank: Bank, memory_id: str) -> list[str]:
+    found = []
+    for summary, parts in bank.connection.execute(
+        "SELECT id, summary_of FROM episodic_memory WHERE instr(summary_of, ?) > 0", (memory_id,)
+    ):
+        others = {part.strip() for part in parts.split(",")} - {""}
+        if memory_id not in others:
+            continue
+        if others != {memory_id}:
+            raise EditRefusedError(
+                f"Memory {memory_id} is part of a summary of {len(others)} memories ({summary}).",
+                where=bank.where,
+                hint="Forget it without purging, or purge the whole bank.",
+            )
+        found.append(summary)
+    return found
+
+
+def invalidate(bank: Bank, memory_id: str, replacement: str | None = None) -> Invalidation | None:
+    """End a working or episodic memory now, naming what replaces it; the answer can be undone (M-03)."""
+    memory_id = well_formed(memory_id)
+    with bank.transaction() as connection:
+        stores: tuple[Store, Store] = ("working", "episodic")
+        for store in stores:
+            where = "WHERE id = ? AND (session_id = ? OR scope = 'global')"
+            row = connection.execute(
+                f"SELECT valid_until, superseded_by FROM {store}_memory {where}", (memory_id, bank.name)
+            ).fetchone()
+            if row:
+                connection.execute(
+                    f"UPDATE {store}_memory SET valid_until = ?, superseded_by = ? {where}",
+                    (
+                        iso(bank.clock.now_ms()),
+                        None if replacement is None else well_formed(replacement),
+                        memory_id,
+                        bank.name,
+                    ),
+                )
+                return Invalidation(memory_id, store, *row)
+    return None
+
+
+def restore(bank: Bank, undo: Invalidation) -> bool:
+    """Undo an invalidation: put back the end and the replacement the memory had before; tell whether it is there."""
+    with bank.transaction() as connection:
+        return bool(
+            connection.execute(
+                f"UPDATE {undo.store}_memory SET valid_until = ?, superseded_by = ? WHERE id = ?",
+                (undo.valid_until, undo.superseded_by, undo.id),
+            ).rowcount
+        )
+
+
+def backup(bank: Bank, target: str | Path) -> Path:
+    """Copy the whole bank, as of now, into a new file; an existing one is never overwritten."""
+    target = Path(target)
+    partial = target.with_name(f".{target.name}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+        os.close(handle)
+        copy = sqlite3.connect(partial)
+        try:
+            with bank.reading() as connection:
+                connection.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
+        finally:
+            copy.close()
+        os.link(partial, target)
+    except OSError as error:
+        raise BankError(
+            f"The bank was not copied: {error.strerror}.",
+            where=str(target),
+            hint="Name a new file in a folder of yours.",
+        ) from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return target

@@ -1,0 +1,150 @@
+"""The ``memory_edit`` decisions over several banks, and the page behind ``memory://<id>``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ipy_memory import text
+from ipy_memory.errors import EditRefusedError, MemoryNotFoundError, MemoryToolkitError, ToolInputError
+from ipy_memory.js import clamp01, clip, json_text, number_text
+from ipy_memory.mnemopi.change import Store, find, forget, invalidate, update
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ipy_memory.mnemopi.bank import Bank
+    from ipy_memory.mnemopi.change import Invalidation
+    from ipy_memory.model import Memory
+
+Operation = Literal["update", "forget", "invalidate"]
+Status = Literal["updated", "deleted", "invalidated", "not_found", "not_editable"]
+
+_ADDRESS = re.compile(r"memory://([^/?#]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """How an edit went: where it happened, the memory as it was before, and how to undo an invalidation."""
+
+    id: str
+    status: Status
+    bank: str | None = None
+    store: Store | None = None
+    before: Memory | None = None
+    undo: Invalidation | None = None
+
+    @property
+    def text(self) -> str:
+        """The tool's exact sentence (M-04)."""
+        return text.edit_text(self.status, self.id, self.bank, self.store)
+
+    @property
+    def details(self) -> dict[str, str]:
+        """The tool's details: ``status``, and ``bank`` and ``store`` where they are known (M-04)."""
+        known = {"status": self.status, "bank": self.bank, "store": self.store}
+        return {name: value for name, value in known.items() if value is not None}
+
+
+def edit(
+    banks: Sequence[Bank],
+    op: Operation,
+    memory_id: str,
+    *,
+    content: str | None = None,
+    importance: float | None = None,
+    replacement_id: str | None = None,
+    preview_chars: int | None = None,
+) -> Edited:
+    """Carry out one ``memory_edit``; the first bank that takes it wins (M-02 to M-04).
+
+    Parameters
+    ----------
+    banks
+        In the order of R-13: the bank that is written, the recall banks, the shared bank.
+    preview_chars
+        Refuse an update whose content is the memory's own preview of this length (M-06); ``None`` asks nothing.
+
+    Raises
+    ------
+    ToolInputError
+        An update without content and importance.
+    EditRefusedError
+        The update would cut the memory to its preview.
+    """
+    if op == "update" and content is None and importance is None:
+        raise ToolInputError(text.EDIT_NEEDS_CHANGE)
+    refused: Edited | None = None
+    for bank in dict.fromkeys(banks):
+        before = find(bank, memory_id)
+        if before is None:
+            continue
+        store: Store = before.store  # type: ignore[assignment]
+        undo = None
+        if store == "fact":
+            refused = refused or Edited(memory_id, "not_editable", bank.name, store, before)
+            continue
+        if op == "update":
+            if content is not None and preview_chars is not None:
+                _check_whole(before, content, preview_chars)
+            weight = None if importance is None else clamp01(importance)
+            if update(bank, memory_id, content=content, importance=weight):
+                return Edited(memory_id, "updated", bank.name, store, before)
+        elif op == "forget":
+            if forget(bank, memory_id):
+                return Edited(memory_id, "deleted", bank.name, store, before)
+        elif undo := invalidate(bank, memory_id, replacement_id):
+            return Edited(memory_id, "invalidated", bank.name, undo.store, before, undo)
+        refused = refused or Edited(memory_id, "not_found", bank.name, store, before)
+    return refused or Edited(memory_id, "not_found")
+
+
+def find_in(banks: Iterable[Bank], memory_id: str) -> Memory:
+    """Return a memory in full from the first bank that has it (R-13).
+
+    Raises
+    ------
+    MemoryNotFoundError
+        No bank has it.
+    """
+    for bank in dict.fromkeys(banks):
+        if memory := find(bank, memory_id):
+            return memory
+    raise MemoryNotFoundError(text.memory_missing(memory_id))
+
+
+def read_address(banks: Iterable[Bank], url: str) -> str:
+    """Return the page behind ``memory://<id>``; a path behind the id is passed over (R-13, M-05)."""
+    found = _ADDRESS.match(url)
+    memory_id = found[1] if found else ""
+    if memory_id in ("", "root"):
+        raise MemoryToolkitError(text.unreadable(url, "mnemopi"))
+    return page(find_in(banks, memory_id))
+
+
+def page(memory: Memory) -> str:
+    """Return a memory as a page: a header with what is known of it, then the whole text (M-05)."""
+    known = {
+        "id": memory.id,
+        "bank": memory.bank,
+        "store": memory.store,
+        "source": memory.source,
+        "timestamp": memory.timestamp,
+        "created_at": memory.created_at,
+        "importance": None if memory.importance is None else number_text(memory.importance),
+        "veracity": memory.veracity,
+        "session_id": memory.session_id,
+        "metadata": json_text(memory.metadata) if memory.metadata else None,
+    }
+    header = "\n".join(f"{name}: {value}" for name, value in known.items() if value)
+    return f"---\n{header}\n---\n\n{memory.content}"
+
+
+def _check_whole(before: Memory, content: str, preview_chars: int) -> None:
+    if content != before.content and content == clip(before.content, preview_chars):
+        raise EditRefusedError(
+            f"The new text of memory {before.id} is its cut preview; the rest of the memory would be lost.",
+            where=f"bank {before.bank}",
+            hint="Edit the full text, or force the edit.",
+        )

@@ -1,0 +1,101 @@
+"""Work that may be done after a write has returned: vectors, and facts read by a language model (T-13)."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING, Literal
+
+from ipy_memory.errors import BankError
+from ipy_memory.js import trim
+from ipy_memory.jsdate import iso
+from ipy_memory.mnemopi.extraction import Extracted, heuristic_facts, parse_answer
+from ipy_memory.mnemopi.fact_rows import FactRows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ipy_memory.mnemopi.bank import Bank
+
+_log = logging.getLogger("ipy_memory.mnemopi")
+
+_PROMPT = """Read the text between the lines of dashes and list what is worth remembering about it.
+Answer with one JSON object and nothing else. Its keys, each a list of at most five entries:
+"facts": statements that hold; "instructions": what must always or never be done; "preferences": likes and dislikes;
+"timelines": {{"date": "YYYY-MM-DD", "description": "what happens"}}; "kg": [subject, predicate, object].
+Leave out what the text does not say. If there is nothing, answer NO_FACTS.
+-----
+{text}
+-----
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """One piece of work that waits: embed a text of a memory, or extract facts from it."""
+
+    kind: Literal["embed", "extract"]
+    memory_id: str
+    text: str
+
+
+def drain(bank: Bank) -> int:
+    """Do all work that waits; return how much could not be done and waits on (T-13).
+
+    Failures are logged and never raised. What the bank could not take is kept for the next time.
+    """
+    stuck: list[Pending] = []
+    try:
+        while bank.pending:
+            jobs = _together(bank.pending)
+            if not (_embed(bank, jobs) if jobs[0].kind == "embed" else _extract(bank, jobs[0])):
+                stuck += jobs
+            del bank.pending[: len(jobs)]
+    finally:
+        bank.pending[:0] = stuck
+    return len(bank.pending)
+
+
+def _together(waiting: Sequence[Pending]) -> Sequence[Pending]:
+    if waiting[0].kind == "extract":
+        return waiting[:1]
+    return list(takewhile(lambda job: job.kind == "embed", waiting))
+
+
+def _extract(bank: Bank, job: Pending) -> bool:
+    try:
+        extracted = read_facts(bank, job.text)
+    except Exception as error:  # noqa: BLE001  whatever a caller's function raises, the memory itself is stored
+        _log.warning("Mnemopi: fact extraction failed: bank=%s error=%s", bank.name, type(error).__name__)
+        return True
+    try:
+        with bank.transaction() as connection:
+            if connection.execute("SELECT 1 FROM working_memory WHERE id = ?", (job.memory_id,)).fetchone():
+                FactRows(connection, bank.name, job.memory_id, iso(bank.clock.now_ms())).add_extracted(extracted)
+    except BankError as error:
+        _log.warning("Mnemopi: extracted facts not stored: bank=%s error=%s", bank.name, error)
+        return False
+    return True
+
+
+def read_facts(bank: Bank, text: str) -> Extracted:
+    """Return the facts of a text: from the bank's language model if it has one and it answers, else by patterns."""
+    answered = Extracted()
+    if bank.completion is not None:
+        answered = parse_answer(bank.completion(_PROMPT.format(text=text)))
+    return answered or Extracted(facts=tuple(heuristic_facts(text)))
+
+
+def _embed(bank: Bank, jobs: Sequence[Pending]) -> bool:
+    texts = {job.memory_id: job.text for job in jobs if trim(job.text)}
+    if not texts or bank.embedder is None:
+        return True
+    from ipy_memory.mnemopi.embeddings import store_vectors
+
+    try:
+        store_vectors(bank, texts)
+    except BankError as error:
+        _log.warning("Mnemopi: vectors not stored: bank=%s error=%s", bank.name, error)
+        return False
+    return True
