@@ -137,6 +137,13 @@ def load_settings(
     return Settings(files, environment, {}, tuple(warnings)).with_overrides(overrides or {})
 
 
+def agent_directory(env: Mapping[str, str]) -> str:
+    """Return the agent's directory: ``PI_CODING_AGENT_DIR`` (``~`` is the home), else ``~/.omp/agent`` (C-07)."""
+    home = env.get("HOME") or str(Path.home())
+    named = trim(env.get("PI_CODING_AGENT_DIR", "")) or "~/.omp/agent"
+    return str(Path(home + named[1:] if named == "~" or named.startswith("~/") else named).absolute())
+
+
 @dataclass(frozen=True, slots=True)
 class HindsightConfig:
     """What a Hindsight session needs, in the words of the ``hindsight.*`` settings."""

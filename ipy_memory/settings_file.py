@@ -19,11 +19,12 @@ from ipy_memory.settings_table import SETTINGS, Layer, Setting, Sourced, number
 _SECTIONS = {name.split(".")[0] for name in SETTINGS}
 _FILE_LIMIT = 1 << 20
 _SHOWABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}")
+_OTHER_BASE = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 _TAG = "tag:yaml.org,2002:"
 _CORE_SCHEMA = (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    ("int", rf"[-+]?[0-9]+|{_OTHER_BASE.pattern}", "-+0123456789"),
     ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
 )
 
@@ -117,7 +118,7 @@ def _scalar(node: Any) -> object:
     match node.tag.removeprefix(_TAG):
         case "bool":
             return lower(node.value) == "true"
-        case "int" if node.value[:2] in {"0x", "0o"}:
+        case "int" if _OTHER_BASE.fullmatch(node.value):
             return int(node.value, 0)
         case "int" | "float":
             return number(node.value)

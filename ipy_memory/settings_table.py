@@ -79,7 +79,7 @@ def number(given: float | str) -> int | float | None:
     try:
         value = float(given)
         return int(value) if value.is_integer() else value if math.isfinite(value) else None
-    except OverflowError:
+    except (OverflowError, ValueError):
         return None
 
 
