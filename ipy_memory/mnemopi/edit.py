@@ -38,7 +38,13 @@ class Edited:
     @property
     def text(self) -> str:
         """The tool's exact sentence (M-04)."""
-        return text.edit_text(self.status, self.id, self.bank, self.store)
+        if self.bank is None or self.store is None:
+            return text.not_found_text(self.id)
+        if self.status == "not_editable":
+            return text.read_only_fact_text(self.id, self.bank)
+        if self.status == "not_found":
+            return text.not_found_text(self.id, self.bank, self.store)
+        return text.edited_text(self.id, self.status, self.bank, self.store)
 
     @property
     def details(self) -> dict[str, str]:
@@ -74,7 +80,7 @@ def edit(
         The update would cut the memory to its preview.
     """
     if op == "update" and content is None and importance is None:
-        raise ToolInputError(text.EDIT_NEEDS_CHANGE)
+        raise ToolInputError(text.EDIT_NEEDS_SOMETHING)
     refused: Edited | None = None
     for bank in dict.fromkeys(banks):
         before = find(bank, memory_id)
