@@ -31,9 +31,9 @@ _PLACE_WORD = re.compile(
 )
 
 _EMOTIONS = {
-    "positive": "happy excited great awesome love enjoy glad pleased".split(),
-    "negative": "sad angry frustrated upset hate disappointed worried".split(),
-    "neutral": "fine okay alright normal standard".split(),
+    "positive": ("happy", "excited", "great", "awesome", "love", "enjoy", "glad", "pleased"),
+    "negative": ("sad", "angry", "frustrated", "upset", "hate", "disappointed", "worried"),
+    "neutral": ("fine", "okay", "alright", "normal", "standard"),
 }
 
 _TIME_SCOPES = tuple(
@@ -55,8 +55,8 @@ _STATEMENTS = tuple(
     for rest, predicate, confidence in (
         (rf"is{_ARTICLE}([a-zA-Z{js.WHITESPACE}]+?)\b", "is", 0.7),
         (rf"has{_ARTICLE}([a-zA-Z0-9{js.WHITESPACE}]+?)\b", "has", 0.6),
-        (rf"(?:uses|using|used){_ARTICLE}([a-zA-Z{js.WHITESPACE}]+?)\b", "uses", 0.6),
-        (rf"works{_SPACE}+(?:at|for|with){_SPACE}+([A-Z][a-zA-Z{js.WHITESPACE}]+?)\b", "works_at", 0.7),
+        (rf"(?:uses?|using|used){_ARTICLE}([a-zA-Z{js.WHITESPACE}]+?)\b", "uses", 0.6),
+        (rf"works?{_SPACE}+(?:at|for|with){_SPACE}+([A-Z][a-zA-Z{js.WHITESPACE}]+?)\b", "works_at", 0.7),
     )
 )
 
