@@ -188,11 +188,11 @@ def _write(bank: Bank, content: str, options: RememberOptions, graphs: _Graphs) 
         raise BankError("The memory's time cannot be read.", where=bank.where, hint="Give it as an ISO date or time.")
     row["id"] = memory_id(content, iso(instant), bank.ids.nonce())
     _insert(bank, row)
+    text = content if options.extract_text is None else options.extract_text
     if bank.config.proactive_linking:
-        graphs.ingest(row["id"], content, statements=options.extract_entities)
+        graphs.ingest(row["id"], text, statements=options.extract_entities)
     if options.trim:
         trim(bank)
-    text = content if options.extract_text is None else options.extract_text
     return _Written(row["id"], duplicate=False, extract_text=text if options.extract and js_trim(text) else None)
 
 
@@ -242,7 +242,7 @@ def _insert(bank: Bank, row: Mapping[str, Any]) -> None:
         f"INSERT INTO working_memory ({', '.join(row)}) VALUES ({', '.join(f':{name}' for name in row)})", row
     )
     annotations = [("occurred_on", cut(row["timestamp"], 0, 10))]
-    if lower(row["source"]) not in _SPOKEN_SOURCES:
+    if row["source"] not in _SPOKEN_SOURCES:
         annotations.append(("has_source", row["source"]))
     bank.connection.executemany(
         "INSERT OR IGNORE INTO annotations (memory_id, kind, value, source, confidence) VALUES (?, ?, ?, '', 1.0)",
