@@ -276,7 +276,7 @@ def check_schema(connection: sqlite3.Connection, where: str) -> None:
 
 def is_blank(connection: sqlite3.Connection) -> bool:
     """Return whether the file holds no object at all, so that a bank may be made in it."""
-    return connection.execute("SELECT NOT EXISTS (SELECT 1 FROM sqlite_master)").fetchone()[0] == 1
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
 
 
 def columns(connection: sqlite3.Connection, table: str) -> tuple[str, ...]:

@@ -1,0 +1,288 @@
+"""Which rows of a bank a query looks at: visibility, full text, newest rows.
+
+The two tiers differ in tables and keys only; a row is known by its rowid, ordered as the real system orders it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ipy_memory.js import well_formed
+from ipy_memory.mnemopi.schema import column_defaults, columns
+from ipy_memory.mnemopi.scoring import Document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ipy_memory.mnemopi.bank import Bank
+
+log = logging.getLogger("ipy_memory.mnemopi")
+
+_KEPT_DOCUMENTS = 20_000
+_KEPT_TEXT = 20_000_000
+_ROW_COLUMNS = (
+    *("rowid", "id", "content", "source", "timestamp", "session_id", "importance", "veracity", "memory_type"),
+    *("recall_count", "last_recalled", "scope", "event_date"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """One kind of memory and where it is kept."""
+
+    name: str
+    table: str
+    index: str
+    text: str
+    by_id: bool
+    extra: tuple[str, ...] = ()
+
+
+WORKING = Tier("working", "working_memory", "fts_working", "COALESCE({embed_text}, {content})", by_id=True)
+EPISODIC = Tier("episodic", "episodic_memory", "fts_episodes", "{content}", by_id=False, extra=("summary_of", "tier"))
+
+
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """Which rows may be seen: valid now, not superseded, within reach, and whatever else was asked for.
+
+    ``channel`` is ``None`` where no channel was asked for; ``author`` then lifts the limit to the session.
+    """
+
+    now: str
+    session: str
+    channel: str | None = None
+    equal: tuple[tuple[str, str], ...] = ()
+    from_date: str | None = None
+    to_date: str | None = None
+
+    def live(self) -> list[Rule]:
+        """Return the rules that full-text search itself applies: valid now and not superseded."""
+        return [
+            Rule("expired or invalidated", "({valid_until} IS NULL OR {valid_until} > ?)", (self.now,)),
+            Rule("superseded by another memory", "{superseded_by} IS NULL"),
+        ]
+
+    def rules(self) -> list[Rule]:
+        """Return all rules."""
+        rules = self.live()
+        reach = "+{session_id} = ? OR {scope} = 'global'"
+        if self.channel is not None:
+            rules.append(Rule("of another session", f"({reach} OR {{channel_id}} = ?)", (self.session, self.channel)))
+        elif not any(name in {"author_id", "author_type"} for name, _ in self.equal):
+            rules.append(Rule("of another session", f"({reach})", (self.session,)))
+        rules += [Rule(f"of another {name}", f"{{{name}}} = ?", (value,)) for name, value in self.equal]
+        if self.from_date is not None:
+            rules.append(Rule("before the asked dates", "{timestamp} >= ?", (f"{self.from_date}T00:00:00",)))
+        if self.to_date is not None:
+            rules.append(Rule("after the asked dates", "{timestamp} <= ?", (f"{self.to_date}T23:59:59",)))
+        return rules
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One condition of a row: what is said if it fails, SQL with column names in braces, and its values."""
+
+    otherwise: str
+    sql: str
+    values: tuple[str, ...] = ()
+
+
+def condition(rules: Iterable[Rule], names: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Return rules as one SQL condition with its values."""
+    rules = list(rules)
+    return " AND ".join(rule.sql.format_map(names) for rule in rules), tuple(v for rule in rules for v in rule.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What scoring and a hit need of one row."""
+
+    rowid: int
+    id: str
+    content: str
+    source: str | None
+    timestamp: str | None
+    session_id: str | None
+    importance: float
+    veracity: str | None
+    memory_type: str | None
+    recall_count: int | None
+    last_recalled: str | None
+    scope: str | None
+    event_date: str | None
+    summary_of: str | None = None
+    degradation: int | None = None
+
+
+def names_of(bank: Bank, table: str) -> Mapping[str, str]:
+    """Return for each column of ours how to read it from this file: its name, or its default where it is missing."""
+    known: dict[str, Mapping[str, str]] = bank.memo.setdefault("names", {})
+    if table not in known:
+        present = set(columns(bank.connection, table))
+        if not present:  # let the statement itself say that there is no such table
+            return {name: name for name in column_defaults(table)}
+        known[table] = {
+            name: name if name in present else "NULL" if default == "CURRENT_TIMESTAMP" else default
+            for name, default in column_defaults(table).items()
+        }
+    return known[table]
+
+
+def full_text(bank: Bank, tier: Tier, query: str, visible: Visibility, limit: float) -> list[tuple[int, float]]:
+    """Return rowid and rank of the best rows that hold a word of the query, in order of rank, then key.
+
+    Rows that are not live do not count, but rows out of reach do. The index is read in order of rank and only as far
+    as needed: until there are enough rows and no further one can have the same rank as the last.
+    """
+    key = "id" if tier.by_id else "rowid"
+    where, values = condition(visible.live(), names_of(bank, tier.table))
+    lookup = f"SELECT {key}, rowid FROM {tier.table} WHERE {key} IN (SELECT value FROM json_each(?)) AND {where}"
+    found: list[tuple[float, Any, int]] = []
+    wanted = int(-(-limit // 1))
+    size = wanted + 1
+    cursor = match(bank, f"SELECT {key}, rank FROM {tier.index} WHERE {tier.index} MATCH ? ORDER BY rank", query)
+    while rows := fetch(cursor, size):
+        live = dict(bank.connection.execute(lookup, (json_list(row[0] for row in rows), *values)))
+        found += [(rank, name, live[name]) for name, rank in rows if name in live]
+        if len(rows) < size or (len(found) >= wanted and rows[-1][1] > found[wanted - 1][0]):
+            break
+    if cursor is not None:
+        cursor.close()
+    found.sort(key=lambda item: item[:2])
+    return [(rowid, rank) for rank, _, rowid in found[:wanted]]
+
+
+def match(bank: Bank, sql: str, query: str) -> sqlite3.Cursor | None:
+    """Start a full-text search; ``None`` where the index cannot take the query (which then finds nothing)."""
+    try:
+        return bank.connection.execute(sql, (well_formed(query),))
+    except sqlite3.DatabaseError as error:
+        _pass_over(error, bank)
+        return None
+
+
+def fetch(cursor: sqlite3.Cursor | None, size: int) -> list[Any]:
+    """Return the next rows of a full-text search; none after an error."""
+    if cursor is None:
+        return []
+    try:
+        return cursor.fetchmany(size)
+    except sqlite3.DatabaseError as error:
+        _pass_over(error)
+        return []
+
+
+def _pass_over(error: sqlite3.DatabaseError, bank: Bank | None = None) -> None:
+    # The real system takes a failing index for an empty one; only a cancelled search is no answer.
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_INTERRUPT:
+        raise error
+    if code != sqlite3.SQLITE_ERROR:
+        log.warning("The full-text index cannot be read%s: %s", f" ({bank.where})" if bank else "", error)
+
+
+def newest(bank: Bank, tier: Tier, visible: Visibility, limit: int) -> list[tuple[int, str]]:
+    """Return rowid and id of the newest visible rows; equal times newest rowid first, rows without a time last."""
+    where, values = condition(visible.rules(), names_of(bank, tier.table))
+    return bank.connection.execute(
+        f"SELECT rowid, id FROM {tier.table} WHERE {where} ORDER BY timestamp DESC, rowid DESC LIMIT {limit}", values
+    ).fetchall()
+
+
+def visible_among(bank: Bank, tier: Tier, rowids: Iterable[int], visible: Visibility) -> set[int]:
+    """Return those of the rows that may be seen."""
+    where, values = condition(visible.rules(), names_of(bank, tier.table))
+    return {
+        row[0]
+        for row in bank.connection.execute(
+            f"SELECT rowid FROM {tier.table} WHERE rowid IN (SELECT value FROM json_each(?)) AND {where}",
+            (json_list(rowids), *values),
+        )
+    }
+
+
+def documents(bank: Bank, tier: Tier, rowids: Sequence[int]) -> dict[int, Document]:
+    """Return the searched texts of rows, kept from one query to the next while the file does not change."""
+    generation = bank.generation
+    kept: _Kept | None = bank.memo.get(tier.name)
+    if kept is None or kept.generation != generation or kept.size > _KEPT_TEXT or len(kept.texts) > _KEPT_DOCUMENTS:
+        kept = bank.memo[tier.name] = _Kept(generation, {})
+    missing = [rowid for rowid in rowids if rowid not in kept.texts]
+    if missing:
+        text = tier.text.format_map(names_of(bank, tier.table))
+        for rowid, content in bank.connection.execute(
+            f"SELECT rowid, {text} FROM {tier.table} WHERE rowid IN (SELECT value FROM json_each(?))",
+            (json_list(missing),),
+        ):
+            document = kept.texts[rowid] = Document(as_text(content) or "")
+            kept.size += len(document.text)
+    return kept.texts
+
+
+@dataclass(slots=True)
+class _Kept:
+    generation: tuple[int, int, int]
+    texts: dict[int, Document]
+    size: int = 0
+
+
+def rows(bank: Bank, tier: Tier, rowids: Iterable[int]) -> dict[int, Row]:
+    """Return rows by rowid."""
+    names = names_of(bank, tier.table)
+    listed = ", ".join(f"{names.get(name, name)} AS {name}" for name in (*_ROW_COLUMNS, *tier.extra))
+    found = {}
+    for cells in bank.connection.execute(
+        f"SELECT {listed} FROM {tier.table} WHERE rowid IN (SELECT value FROM json_each(?))", (json_list(rowids),)
+    ):
+        rowid, id_, content, source, timestamp, session, importance, veracity, kind, count, last, *rest = cells
+        found[rowid] = Row(
+            rowid,
+            as_text(id_) or "",
+            as_text(content) or "",
+            as_text(source),
+            as_text(timestamp),
+            as_text(session),
+            as_number(importance) or 0,
+            as_text(veracity),
+            as_text(kind),
+            count if isinstance(count, int) else None,
+            as_text(last),
+            as_text(rest[0]),
+            as_text(rest[1]),
+            *((as_text(rest[2]), int(as_number(rest[3]) or 0)) if tier.extra else ()),
+        )
+    return found
+
+
+def hidden_because(bank: Bank, tier: Tier, id_: str, visible: Visibility) -> list[str] | None:
+    """Return why a row cannot be seen (empty: it can), or ``None`` if there is no such row."""
+    names = names_of(bank, tier.table)
+    rules = visible.rules()
+    listed = ", ".join(f"COALESCE({rule.sql.format_map(names)}, 0)" for rule in rules)
+    found = bank.connection.execute(
+        f"SELECT {listed} FROM {tier.table} WHERE id = ?",
+        (*(value for rule in rules for value in rule.values), well_formed(id_)),
+    ).fetchone()
+    return None if found is None else [rule.otherwise for rule, holds in zip(rules, found, strict=True) if not holds]
+
+
+def as_text(value: object) -> str | None:
+    """Return a cell as text, whatever a foreign file holds."""
+    if value is None or isinstance(value, str):
+        return value
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def as_number(value: object) -> float | None:
+    """Return a cell as a number, ``None`` where it is none."""
+    return value if isinstance(value, int | float) else None
+
+
+def json_list(values: Iterable[object]) -> str:
+    """Return values as a JSON list, for ``json_each``."""
+    return json.dumps(list(values), ensure_ascii=False, default=lambda _: None)

@@ -1,0 +1,162 @@
+"""Facts of a bank as hits of a recall: short statements, matched by their words alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ipy_memory import js
+from ipy_memory.mnemopi import candidates, lexicon, scoring
+from ipy_memory.mnemopi.lexicon_tables import CLITIC_FRAGMENTS, FACT_FILLER_WORDS
+from ipy_memory.mnemopi.trace import Step
+from ipy_memory.model import Hit, ScoreParts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ipy_memory.mnemopi.bank import Bank
+    from ipy_memory.mnemopi.trace import Trace
+
+SOURCE = "facts"
+TIER = "fact"
+_LIKE_TOKENS = 6
+_COLUMNS = "rowid, fact_id, subject, predicate, object, timestamp, confidence"
+_MEANINGLESS = frozenset({"entity", "fact"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    id: str
+    subject: str
+    predicate: str
+    object: str
+    timestamp: str | None
+    confidence: float
+
+    @property
+    def content(self) -> str:
+        return self.object if js.trim(self.object) else f"{self.subject} {self.predicate}"
+
+    @property
+    def searchable(self) -> str:
+        object_ = js.trim(self.object)
+        if not object_:
+            return f"{self.subject} {self.predicate}"
+        heads = [part for part in (self.subject, self.predicate) if js.trim(part) and part not in _MEANINGLESS]
+        return " ".join([*heads, object_])
+
+
+def fact_recall(bank: Bank, query: str, k: float, trace: Trace | None = None) -> list[Hit]:
+    """Return the ``k`` best facts of a bank; they are never cut and never counted."""
+    if k <= 0:
+        return []
+    count = int(k)
+    found = _by_index(bank, query, 3 * count) or _by_like(bank, query, count)
+    scores = dict(zip(found, scoring.fts_scores(list(found.values())), strict=True))
+    hits = []
+    for rowid, fact in _facts(bank, found):
+        lexical = _lexical(query, fact)
+        score = scoring.fact_score(lexical, fact.confidence, scores[rowid])
+        if trace is not None:
+            candidate = trace.candidate(TIER, fact.id)
+            candidate.score = score
+            candidate.parts = ScoreParts(keyword=js.round4(lexical), fts=js.round4(scores[rowid]))
+            candidate.step = Step.RETURNED if score > 0 else Step.NO_MATCH
+        if score > 0:
+            hits.append(_hit(bank, fact, lexical, scores[rowid], score))
+    hits.sort(key=lambda hit: hit.score or 0.0, reverse=True)
+    if trace is not None:
+        trace.left(hits, hits[:count], Step.CUT)
+    return hits[:count]
+
+
+def _by_index(bank: Bank, query: str, limit: int) -> dict[int, float]:
+    cursor = candidates.match(
+        bank, "SELECT rowid, rank FROM fts_facts WHERE fts_facts MATCH ? ORDER BY rank", lexicon.fts_query(query)
+    )
+    found: list[tuple[float, int]] = []
+    size = limit + limit // 2
+    while rows := candidates.fetch(cursor, size):
+        live = {
+            row[0]
+            for row in bank.connection.execute(
+                "SELECT rowid FROM facts WHERE session_id = ? AND rowid IN (SELECT value FROM json_each(?))",
+                (bank.name, candidates.json_list(row[0] for row in rows)),
+            )
+        }
+        found += [(rank, rowid) for rowid, rank in rows if rowid in live]
+        if len(rows) < size or (len(found) >= limit and rows[-1][1] > found[limit - 1][0]):
+            break
+    if cursor is not None:
+        cursor.close()
+    return {rowid: rank for rank, rowid in sorted(found)[:limit]}
+
+
+def _by_like(bank: Bank, query: str, limit: int) -> dict[int, float]:
+    found: dict[int, float] = {}
+    for token in lexicon.expanded(query)[:_LIKE_TOKENS]:
+        pattern = f"%{js.well_formed(token)}%"
+        for (rowid,) in bank.connection.execute(
+            "SELECT rowid FROM facts WHERE session_id = ?"
+            f" AND (subject LIKE ? OR predicate LIKE ? OR object LIKE ?) LIMIT {limit}",
+            (bank.name, pattern, pattern, pattern),
+        ):
+            found[rowid] = 0.0
+    return found
+
+
+def _facts(bank: Bank, rowids: Any) -> list[tuple[int, _Fact]]:
+    rows = bank.connection.execute(
+        f"SELECT {_COLUMNS} FROM facts WHERE rowid IN (SELECT value FROM json_each(?)) ORDER BY confidence DESC, rowid",
+        (candidates.json_list(rowids),),
+    )
+    found = []
+    for rowid, id_, subject, predicate, object_, timestamp, confidence in rows:
+        head = [candidates.as_text(cell) or "" for cell in (id_, subject, predicate, object_)]
+        found.append(
+            (
+                rowid,
+                _Fact(
+                    head[0],
+                    head[1],
+                    head[2],
+                    head[3],
+                    candidates.as_text(timestamp),
+                    candidates.as_number(confidence) or 0.0,
+                ),
+            )
+        )
+    return found
+
+
+def _lexical(query: str, fact: _Fact) -> float:
+    document = scoring.Document(fact.searchable)
+
+    def counts(token: str) -> bool:
+        if token not in FACT_FILLER_WORDS:
+            return True
+        return token not in CLITIC_FRAGMENTS and token in document.tokens
+
+    groups: list[Sequence[str]] = []
+    for token, group in zip(lexicon.tokenise(query), lexicon.groups(query), strict=True):
+        variants = [variant for variant in group if counts(variant)]
+        if counts(token) and variants:
+            groups.append(variants)
+    return scoring.group_score([scoring.Group.of(g) for g in groups], lexicon.normalise(query), document)
+
+
+def _hit(bank: Bank, fact: _Fact, lexical: float, fts: float, score: float) -> Hit:
+    keyword = js.round4(lexical)
+    return Hit(
+        id=fact.id,
+        content=fact.content,
+        source=SOURCE,
+        timestamp=fact.timestamp,
+        score=score,
+        bank=bank.name,
+        tier=TIER,
+        full_length=js.units(fact.content),
+        parts=ScoreParts(keyword=keyword, fts=js.round4(fts), importance=fact.confidence),
+        explanation=f"fact keyword={js.number_text(keyword)}" if lexical > 0 else "fact",
+        fact=(fact.subject, fact.predicate),
+    )

@@ -1,0 +1,416 @@
+"""The recall of one bank: candidates, score, choice. It only reads; :func:`touch` counts afterwards.
+
+A :class:`~ipy_memory.mnemopi.trace.Trace` may listen; it changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ipy_memory import js
+from ipy_memory.errors import BusyBankError, DiskFullError, ReadOnlyBankError
+from ipy_memory.jsdate import iso, parse_ms
+from ipy_memory.mnemopi import candidates, lexicon, rerank, scoring
+from ipy_memory.mnemopi.candidates import EPISODIC, WORKING, Row, Tier, Visibility
+from ipy_memory.mnemopi.facts import fact_recall
+from ipy_memory.mnemopi.temporal import extract_temporal, query_time, temporal_boost
+from ipy_memory.mnemopi.trace import Step, Trace
+from ipy_memory.mnemopi.vectors import similarities
+from ipy_memory.model import Hit, ScoreParts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import tzinfo
+
+    from ipy_memory.mnemopi.bank import Bank
+    from ipy_memory.mnemopi.scoring import Document
+
+log = logging.getLogger("ipy_memory.mnemopi")
+
+PREVIEW_UNITS = 500
+"""How much of a content a hit shows (R-11)."""
+
+_parse = lru_cache(maxsize=4096)(parse_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class RecallOptions:
+    """What a caller may ask of one engine call; the tools use the defaults with ``channel_id``.
+
+    ``query_time`` is an ISO text; ``temporal_halflife`` in hours; ``weights`` = vector, full text, importance
+    (each ``None``: configured); ``content_preview_chars`` 0 or less shows all.
+    """
+
+    include_facts: bool = True
+    channel_id: str | None = None
+    source: str | None = None
+    veracity: str | None = None
+    memory_type: str | None = None
+    author_id: str | None = None
+    author_type: str | None = None
+    from_date: str | None = None
+    to_date: str | None = None
+    include_working: bool = True
+    query_time: str | None = None
+    temporal_weight: float | None = None
+    temporal_halflife: float | None = None
+    weights: tuple[float | None, float | None, float | None] = (None, None, None)
+    content_preview_chars: int = PREVIEW_UNITS
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query with all that it asks for, worked out once."""
+
+    text: str
+    words: scoring.Words
+    floor: float
+    weights: tuple[float, float, float]
+    now_ms: int
+    query_ms: float | None
+    temporal_weight: float
+    halflife: float
+    wants_now: bool
+    visible: Visibility
+    preview: int
+    tz: tzinfo | None
+
+
+def recall(
+    bank: Bank, query: str, k: float, options: RecallOptions = RecallOptions(), trace: Trace | None = None
+) -> list[Hit]:
+    """Return the ``k`` best memories of a bank, facts left out, without counting them."""
+    with bank.snapshot():
+        question = _question(bank, query, options)
+        hits = _chosen(_scored(bank, question, k, options, trace), question, k, trace)
+    if trace is not None:
+        trace.returned(hits)
+    return hits
+
+
+def recall_enhanced(
+    bank: Bank, query: str, k: int, options: RecallOptions = RecallOptions(), trace: Trace | None = None
+) -> list[Hit]:
+    """Return what the tools ask one bank for: memories weighted by intent, facts, and variety (R-18).
+
+    The list is in order of choice, not of score. Nothing is written.
+    """
+    with bank.snapshot():
+        question = _question(bank, query, options, intent=True)
+        hits = _scored(bank, question, 2 * k, options, trace)
+        if len(question.words.expanded) >= scoring.COVERAGE_TOKENS:
+            hits = _chosen(hits, question, 2 * k, trace)
+        hits = _varied(hits, 2 * k, trace)
+        if options.include_facts:
+            wanted = min(k, max(scoring.FACTS_AT_LEAST, math.ceil(k / 2)))
+            hits = sorted(hits + fact_recall(bank, query, wanted, trace), key=_score, reverse=True)
+        final = _varied(hits, k, trace)
+    if trace is not None:
+        trace.returned(final)
+    return final
+
+
+def touch(bank: Bank, counts: Mapping[tuple[str, str], int]) -> None:
+    """Count memories as recalled now: (tier, id) -> how often (R-34). A bank that cannot be written stays as it is."""
+    now = iso(bank.clock.now_ms())
+    visible = _visibility(bank, RecallOptions(channel_id=bank.name), now)
+    try:
+        with bank.counting() as connection:
+            for tier in (WORKING, EPISODIC):
+                where, values = candidates.condition(visible.rules(), candidates.names_of(bank, tier.table))
+                connection.executemany(
+                    f"UPDATE {tier.table} SET recall_count = COALESCE(recall_count, 0) + ?, last_recalled = ?"
+                    f" WHERE id = ? AND {where}",
+                    [(n, now, id_, *values) for (name, id_), n in counts.items() if name == tier.name],
+                )
+    except (ReadOnlyBankError, BusyBankError, DiskFullError) as error:
+        log.debug("Recall counters were not written (%s): %s", bank.where, error)
+
+
+def _visibility(bank: Bank, options: RecallOptions, now: str) -> Visibility:
+    asked = {
+        name: getattr(options, name)
+        for name in ("source", "veracity", "memory_type", "author_id", "author_type")
+        if getattr(options, name) is not None
+    }
+    return Visibility(now, bank.name, options.channel_id, tuple(asked.items()), options.from_date, options.to_date)
+
+
+def _question(bank: Bank, query: str, options: RecallOptions, *, intent: bool = False) -> Question:
+    now_ms, tz, config = bank.clock.now_ms(), bank.clock.tz, bank.config
+    words = scoring.Words.of(query)
+    configured = (config.vector_weight, config.fts_weight, config.importance_weight)
+    weights = scoring.normalised_weights(
+        *(given if asked is None else asked for asked, given in zip(options.weights, configured, strict=True))
+    )
+    if intent:
+        weights = lexicon.adjust_weights(*weights, lexicon.classify_intent(query))
+    query_ms = None if options.query_time is None else query_time(options.query_time, tz)
+    weight = options.temporal_weight
+    written = extract_temporal(query, now_ms)
+    if written.event_date is not None:
+        query_ms = written.event_ms if query_ms is None else query_ms
+        weight = scoring.WRITTEN_DATE_WEIGHT if weight is None else weight
+    wants_now = scoring.asks_for_now(query)
+    if wants_now:
+        query_ms = now_ms if query_ms is None else query_ms
+        weight = scoring.CURRENT_WEIGHT if weight is None else weight
+    return Question(
+        query,
+        words,
+        scoring.min_relevance(len(words.expanded)),
+        weights,
+        now_ms,
+        query_ms,
+        weight or 0.0,
+        options.temporal_halflife or config.halflife_hours,
+        wants_now,
+        _visibility(bank, options, iso(now_ms)),
+        options.content_preview_chars,
+        tz,
+    )
+
+
+def _scored(bank: Bank, question: Question, k: float, options: RecallOptions, trace: Trace | None) -> list[Hit]:
+    if trace is not None:
+        trace.bank, trace.query, trace.floor, trace.weights = bank.name, question.text, question.floor, question.weights
+    if k <= 0:
+        return []
+    limit = max(scoring.CANDIDATES_PER_RESULT * k, scoring.CANDIDATES_AT_LEAST)
+    vector = _query_vector(bank, question.text)
+    hits: list[Hit] = []
+    summaries: dict[str, str] = {}
+    for tier in (WORKING, EPISODIC) if options.include_working else (EPISODIC,):
+        bank.check_cancelled()
+        for row, hit in _tier_hits(bank, tier, question, limit, vector, trace):
+            hits.append(hit)
+            if row.summary_of:
+                summaries[row.id] = row.summary_of
+    hits.sort(key=_score, reverse=True)
+    return _without_summaries(hits, summaries, trace)
+
+
+def _chosen(hits: list[Hit], question: Question, k: float, trace: Trace | None) -> list[Hit]:
+    """Return the ``k`` hits that stay: for longer queries those that cover most of its words."""
+    count = math.trunc(k)
+    if len(question.words.expanded) >= scoring.COVERAGE_TOKENS and len(hits) > k:
+        kept = rerank.cover(
+            hits,
+            question.words.expanded,
+            count,
+            bonus=scoring.COVERAGE_BONUS,
+            score=_score,
+            tokens=lambda hit: lexicon.tokenise(hit.content),
+        )
+        if trace is not None:
+            trace.left(hits, kept, Step.NOT_COVERING)
+    else:
+        kept = hits[:count]
+        if trace is not None:
+            trace.left(hits, kept, Step.CUT)
+    return kept
+
+
+def _query_vector(bank: Bank, query: str) -> Sequence[float] | None:
+    if bank.embedder is None or bank.config.no_embeddings or not query:
+        return None
+    return bank.embedder.embed_query(query)
+
+
+@dataclass(slots=True)
+class _Found:
+    """How one row was found: full-text score, similarity, and which came first."""
+
+    fts: float = 0.0
+    similarity: float = 0.0
+    origin: str = "fallback"
+
+
+def _find(
+    bank: Bank, tier: Tier, question: Question, limit: float, vector: Sequence[float] | None
+) -> tuple[dict[int, _Found], bool]:
+    """Return the candidates of a tier by rowid, and whether the newest rows stand in for them."""
+    found: dict[int, _Found] = {}
+    ranked = candidates.full_text(bank, tier, lexicon.fts_query(question.text), question.visible, limit)
+    scores = scoring.fts_scores([rank for _, rank in ranked])
+    for (rowid, _), score in zip(ranked, scores, strict=True):
+        found[rowid] = _Found(fts=score, origin="fts")
+    if vector is not None:
+        rowids = {id_: rowid for rowid, id_ in candidates.newest(bank, tier, question.visible, scoring.NEWEST)}
+        alike = similarities(bank, sorted(rowids), vector)  # equals keep the order of their ids
+        nearest = sorted(alike, key=alike.__getitem__, reverse=True)[: math.ceil(limit)]
+        for id_ in nearest:
+            found.setdefault(rowids[id_], _Found())
+        for id_, similarity in alike.items():
+            if at := found.get(rowids[id_]):
+                at.similarity = similarity
+                if at.origin != "fts" and similarity > 0:
+                    at.origin = "vec"
+    if found:
+        seen = candidates.visible_among(bank, tier, found, question.visible)
+        return {rowid: how for rowid, how in found.items() if rowid in seen}, False
+    return {rowid: _Found() for rowid, _ in candidates.newest(bank, tier, question.visible, scoring.NEWEST)}, True
+
+
+def _tier_hits(
+    bank: Bank, tier: Tier, question: Question, limit: float, vector: Sequence[float] | None, trace: Trace | None
+) -> list[tuple[Row, Hit]]:
+    found, stands_in = _find(bank, tier, question, limit, vector)
+    documents = candidates.documents(bank, tier, list(found))
+    lexical: dict[int, float] = {}
+    dropped: dict[int, float] = {}
+    for number, (rowid, how) in enumerate(found.items()):
+        if number % 64 == 0:
+            bank.check_cancelled()
+        score = scoring.lexical_score(question.words, documents[rowid])
+        if score >= question.floor or how.similarity >= scoring.STRONG_SIMILARITY:
+            lexical[rowid] = score
+        else:
+            dropped[rowid] = score
+    rows = candidates.rows(bank, tier, lexical)
+    order = list(lexical)
+    if not stands_in:
+        order.sort(key=(lambda rowid: rows[rowid].id) if tier.by_id else None)
+    if trace is not None:
+        _account(bank, tier, question, found, dropped, trace)
+    return [
+        (rows[rowid], _hit(rows[rowid], tier, question, lexical[rowid], found[rowid], documents[rowid], bank, trace))
+        for rowid in order
+    ]
+
+
+def _hit(
+    row: Row,
+    tier: Tier,
+    question: Question,
+    lexical: float,
+    how: _Found,
+    document: Document,
+    bank: Bank,
+    trace: Trace | None,
+) -> Hit:
+    tz = question.tz
+    recency = scoring.decay(_parse(row.timestamp, tz) if row.timestamp else None, question.now_ms, question.query_ms)
+    near = 0.0
+    if question.temporal_weight > 0 and question.query_ms is not None:
+        near = max(
+            temporal_boost(row.timestamp, question.query_ms, question.halflife, tz),
+            temporal_boost(row.event_date, question.query_ms, scoring.EVENT_HALFLIFE_FACTOR * question.halflife, tz),
+        )
+    if tier is WORKING:
+        base = scoring.working_base(lexical, how.fts, how.similarity, row.importance, question.weights[2])
+    else:
+        base = scoring.episodic_base(lexical, how.fts, how.similarity, row.importance, question.weights)
+    factors = {
+        "tier_factor": 1.0 if tier is WORKING else scoring.tier_factor(row.degradation),
+        "veracity_factor": scoring.veracity_factor(row.veracity),
+        "current_factor": scoring.current_factor(document.text) if question.wants_now else 1.0,
+    }
+    score = scoring.final_score(base, recency, temporal_weight=question.temporal_weight, temporal=near, **factors)
+    parts = ScoreParts(
+        keyword=js.round4(lexical),
+        dense=js.round4(how.similarity),
+        fts=js.round4(how.fts),
+        importance=row.importance,
+        recency=js.round4(recency),
+        temporal=js.round4(near),
+    )
+    explained = [("keyword", lexical), ("dense", how.similarity), ("temporal", near)]
+    explanation = f"{tier.name} {how.origin}" + "".join(
+        f" {name}={js.number_text(js.round4(value))}" for name, value in explained if value > 0
+    )
+    size = js.units(row.content)
+    clipped = 0 < question.preview < size
+    if trace is not None:
+        candidate = trace.candidate(tier.name, row.id)
+        candidate.origin, candidate.parts, candidate.score = how.origin, parts, score
+        candidate.factors = {"base": base, **factors}
+    return Hit(
+        id=row.id,
+        content=js.clip(row.content, question.preview) if clipped else row.content,
+        source=row.source,
+        timestamp=row.timestamp,
+        score=score,
+        bank=bank.name,
+        tier=tier.name,
+        type=row.memory_type,
+        importance=row.importance,
+        veracity=row.veracity,
+        truncated=clipped,
+        full_length=size,
+        session_id=row.session_id,
+        scope=row.scope,
+        recall_count=row.recall_count,
+        last_recalled=row.last_recalled,
+        rank=how.fts,
+        parts=parts,
+        explanation=explanation,
+        degradation_tier=row.degradation,
+    )
+
+
+def _without_summaries(hits: list[Hit], summaries: Mapping[str, str], trace: Trace | None) -> list[Hit]:
+    """Return the hits without episodes that sum up a working memory of the list."""
+    working = {hit.id for hit in hits if hit.tier == WORKING.name}
+    kept = []
+    for hit in hits:
+        parts = map(js.trim, summaries.get(hit.id or "", "").split(",")) if hit.tier == EPISODIC.name else ()
+        original = next((part for part in parts if part in working), None)
+        if original is None:
+            kept.append(hit)
+        elif trace is not None:
+            trace.left([hit], (), Step.SUMMARISED, original)
+    return kept
+
+
+def _varied(hits: list[Hit], k: int, trace: Trace | None) -> list[Hit]:
+    kept = rerank.mmr(hits, scoring.MMR_BALANCE, k, score=_score, content=_content)
+    if trace is not None and len(kept) < len(hits):
+        chosen = {hit.id: rerank.words(hit.content) for hit in kept}
+        staying = {id(hit) for hit in kept}
+        for hit in hits:
+            if id(hit) not in staying:
+                ours = rerank.words(hit.content)
+                likest = max(chosen, key=lambda other: rerank.jaccard(ours, chosen[other]), default=None)
+                trace.left([hit], (), Step.RERANKED, likest)
+    return kept
+
+
+def _account(
+    bank: Bank,
+    tier: Tier,
+    question: Question,
+    found: Mapping[int, _Found],
+    dropped: Mapping[int, float],
+    trace: Trace,
+) -> None:
+    """Note what was dropped, and where the watched ids are that this tier did not look at."""
+    for rowid, row in candidates.rows(bank, tier, dropped).items():
+        candidate = trace.candidate(tier.name, row.id)
+        candidate.step, candidate.origin = Step.BELOW_FLOOR, found[rowid].origin
+        candidate.parts = replace(
+            candidate.parts,
+            keyword=js.round4(dropped[rowid]),
+            fts=js.round4(found[rowid].fts),
+            dense=js.round4(found[rowid].similarity),
+        )
+        candidate.detail = f"{js.number_text(js.round4(dropped[rowid]))} < {js.number_text(question.floor)}"
+    looked_at = {row.id for row in candidates.rows(bank, tier, found).values()}
+    for id_ in sorted(trace.watch - looked_at):
+        reasons = candidates.hidden_because(bank, tier, id_, question.visible)
+        if reasons is not None:
+            candidate = trace.candidate(tier.name, id_)
+            candidate.step = Step.NOT_VISIBLE if reasons else Step.BEYOND_CANDIDATES
+            candidate.detail = "; ".join(reasons) or None
+
+
+def _score(hit: Hit) -> float:
+    return hit.score or 0.0
+
+
+def _content(hit: Hit) -> str:
+    return hit.content

@@ -1,0 +1,216 @@
+"""Recall over all banks in scope: ask each, merge, cut, and count afterwards."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import cmp_to_key
+from typing import TYPE_CHECKING
+
+from ipy_memory import collation, js, text
+from ipy_memory.errors import MemoryToolkitError, RecallCancelled, ScopedRecallError
+from ipy_memory.jsdate import iso
+from ipy_memory.mnemopi.recall import RecallOptions, recall_enhanced, touch
+from ipy_memory.mnemopi.trace import Step, Trace
+from ipy_memory.model import Hit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from threading import Event
+
+    from ipy_memory.mnemopi.bank import Bank
+
+log = logging.getLogger("ipy_memory")
+
+_ALNUM = re.compile(r"[a-z0-9]+")
+_OTHER = re.compile(r"[^a-z0-9]+")
+_SPACE = f"[{js.WHITESPACE}]"
+_BEFORE_MARK = re.compile(rf"{_SPACE}+([?!.,;:])")
+_DANGLING = re.compile(rf"{_SPACE}*\b(?:and|or)\b{_SPACE}*(?=[?!.,;:]|\Z)", re.ASCII | re.IGNORECASE)
+_RUN = re.compile(f"{_SPACE}{{2,}}")
+
+
+@dataclass(frozen=True, slots=True)
+class TargetAnswer:
+    """What one engine call gave: the hits in the engine's own order, or the error."""
+
+    bank: str
+    query: str
+    hits: tuple[Hit, ...] = ()
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedAnswer:
+    """The merged hits, each call in order, and the banks that did not answer."""
+
+    hits: tuple[Hit, ...]
+    per_target: tuple[TargetAnswer, ...]
+    failures: tuple[tuple[str, Exception], ...] = ()
+
+
+def scoped_recall(
+    banks: Sequence[Bank],
+    query: str,
+    limit: int,
+    *,
+    project_bank: str | None = None,
+    shared_bank: str | None = None,
+    should_touch: bool = True,
+    cancel: Event | None = None,
+    traces: list[Trace] | None = None,
+    watch: Iterable[str] = (),
+) -> ScopedAnswer:
+    """Ask every bank in order and merge what they answer (R-18 to R-22, R-31, R-34).
+
+    Parameters
+    ----------
+    banks
+        The open banks in scope, in order.
+    query
+        As typed.
+    limit
+        The most entries of the merged list; floored, at least 1 (R-29).
+    project_bank, shared_bank
+        Both only in ``per-project-tagged`` scoping: the shared bank is then also asked without the project's words.
+    should_touch
+        Whether the recalled rows are counted, after the answer.
+    cancel
+        A token that ends the recall.
+    traces
+        Receives the account of each engine call.
+    watch
+        Ids that the accounts must mention.
+
+    Raises
+    ------
+    ScopedRecallError
+        Several banks, and none answered.
+    MemoryToolkitError
+        The only bank's own error.
+    """
+    limit = max(1, int(limit // 1))
+    extra = fallback_query(query, project_bank) if project_bank is not None and shared_bank is not None else None
+    answers: list[TargetAnswer] = []
+    failures: list[tuple[str, Exception]] = []
+    counts: dict[int, Counter[tuple[str, str]]] = {}
+    for bank in banks:
+        asked = [query, extra] if extra is not None and bank.name == shared_bank else [query]
+        counted = counts.setdefault(id(bank.connection), Counter())
+        for one in asked:
+            trace = Trace(frozenset(watch)) if traces is not None else None
+            try:
+                hits = _ask(bank, one, limit, cancel, trace)
+            except RecallCancelled:
+                raise
+            except MemoryToolkitError as error:
+                log.warning("Mnemopi: scoped recall target failed: bank=%s error=%s", bank.name, error)
+                answers.append(TargetAnswer(bank.name, one, error=error))
+                failures.append((bank.name, error))
+                break
+            if should_touch and bank.writable:
+                hits = [_counted(hit, counted, bank) for hit in hits]
+                counted.update((hit.tier or "", hit.id or "") for hit in hits)
+            answers.append(TargetAnswer(bank.name, one, tuple(hits)))
+            if traces is not None and trace is not None:
+                traces.append(trace)
+    if failures and all(answer.error is not None for answer in answers):
+        raise _total_failure(failures)
+    merged = _merge([hit for answer in answers for hit in answer.hits], limit, traces)
+    if should_touch:
+        for bank in banks:
+            if (due := counts.pop(id(bank.connection), None)) and bank.writable:
+                touch(bank, due)
+    return ScopedAnswer(tuple(merged), tuple(answers), tuple(failures))
+
+
+def _ask(bank: Bank, query: str, limit: int, cancel: Event | None, trace: Trace | None) -> list[Hit]:
+    bank.cancel = cancel
+    try:
+        bank.check_cancelled()
+        return recall_enhanced(bank, query, limit, RecallOptions(channel_id=bank.name), trace)
+    finally:
+        bank.cancel = None
+
+
+def _counted(hit: Hit, counted: Counter[tuple[str, str]], bank: Bank) -> Hit:
+    """Return the hit as it reads when the calls before this one have been counted."""
+    times = counted[(hit.tier or "", hit.id or "")]
+    if not times or hit.tier == "fact":
+        return hit
+    return replace(hit, recall_count=(hit.recall_count or 0) + times, last_recalled=iso(bank.clock.now_ms()))
+
+
+def _total_failure(failures: Sequence[tuple[str, Exception]]) -> Exception:
+    if len(failures) == 1:
+        return failures[0][1]
+    message = text.all_targets_failed([(bank, str(error)) for bank, error in failures])
+    return ScopedRecallError(message, [error for _, error in failures])
+
+
+def compare(one: Hit, other: Hit) -> int:
+    """Return a negative number if ``one`` comes first: score, then time, then content (R-20)."""
+    if (one.score or 0.0) != (other.score or 0.0):
+        return -1 if (one.score or 0.0) > (other.score or 0.0) else 1
+    return collation.compare(other.timestamp or "", one.timestamp or "") or collation.compare(
+        one.content, other.content
+    )
+
+
+def _merge(hits: Iterable[Hit], limit: int, traces: list[Trace] | None) -> list[Hit]:
+    merged: list[Hit] = []
+    by_id: dict[str, int] = {}
+    by_content: dict[str, int] = {}
+    lost: list[tuple[Hit, int]] = []
+    for hit in hits:
+        at = by_id.get(hit.id) if hit.id else None
+        if at is None:
+            at = by_content.get(hit.content)
+        if at is None:
+            at = len(merged)
+            merged.append(hit)
+        elif compare(hit, merged[at]) < 0:
+            lost.append((merged[at], at))
+            merged[at] = hit
+        else:
+            lost.append((hit, at))
+        if hit.id:
+            by_id.setdefault(hit.id, at)
+        by_content.setdefault(hit.content, at)
+    ordered = sorted(merged, key=cmp_to_key(compare))
+    for trace in traces or ():
+        for hit, at in lost:
+            if hit.bank == trace.bank and (hit.tier or "", hit.id or "") in trace.candidates:
+                trace.left([hit], merged, Step.DEDUPLICATED, merged[at].id)
+        trace.left([hit for hit in ordered[limit:] if hit.bank == trace.bank], (), Step.CUT)
+    return ordered[:limit]
+
+
+def fallback_query(query: str, project_bank: str) -> str | None:
+    """Return the query without the project bank's own words, or ``None`` if that says nothing new (R-31)."""
+    tokens = list(dict.fromkeys(_ALNUM.findall(js.lower(project_bank))))
+    left = query
+    for pattern in _project_patterns(tokens):
+        left = pattern.sub(" ", left)
+    left = _BEFORE_MARK.sub(r"\1", left)
+    left = _DANGLING.sub("", left)
+    left = js.trim(_RUN.sub(" ", left))
+    plain = _plain(left)
+    return left if plain and plain != _plain(query) else None
+
+
+def _project_patterns(tokens: Sequence[str]) -> Iterator[re.Pattern[str]]:
+    if len(tokens) >= 2:
+        yield _whole(rf"[{js.WHITESPACE}_-]+".join(tokens))
+    for token in tokens:
+        yield _whole(token)
+
+
+def _whole(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"\b{pattern}\b", re.ASCII | re.IGNORECASE)
+
+
+def _plain(query: str) -> str:
+    return _OTHER.sub(" ", js.lower(query)).strip(" ")

@@ -1,0 +1,256 @@
+"""How well a memory answers a query: every constant of the score and the pure functions that use them.
+
+Sums and products keep the order in which the real system computes them, so that the last digit agrees.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ipy_memory import js
+from ipy_memory.mnemopi import lexicon
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+DEFAULT_WEIGHTS = (0.5, 0.3, 0.2)
+"""Vector, full text, importance."""
+
+CANDIDATES_AT_LEAST = 50
+CANDIDATES_PER_RESULT = 3
+NEWEST = 500
+"""How many of the newest rows are compared by vector, and stand in where nothing was found by words."""
+
+DECAY_HOURS = 72.0
+STRONG_SIMILARITY = 0.65
+WRITTEN_DATE_WEIGHT = 0.35
+CURRENT_WEIGHT = 0.45
+EVENT_HALFLIFE_FACTOR = 2
+MMR_BALANCE = 0.7
+FACTS_AT_LEAST = 3
+COVERAGE_BONUS = 0.06
+COVERAGE_TOKENS = 4
+
+_SHARED_PART = 4
+_ENUMERATED_VARIANT = 48
+_MIN_RELEVANCE = {0: 0.08, 1: 0.08, 2: 0.18, 3: 0.34}
+_MIN_RELEVANCE_LONG = 0.22
+_TIER_FACTORS = {1: 1.0, 2: 0.85}
+_OTHER_TIER = 0.7
+_VERACITY_FACTORS = {
+    "stated": 1.0,
+    "true": 1.0,
+    "likely_true": 1.0,
+    "unknown": 0.8,
+    "inferred": 0.7,
+    "imported": 0.6,
+    "tool": 0.5,
+    "false": 0.0,
+}
+_OTHER_VERACITY = 0.8
+_NOW_WORDS = re.compile(r"\b(?:current|currently|latest|now|active|present)\b", re.ASCII | re.IGNORECASE)
+_THEN_WORDS = re.compile(
+    r"\b(?:was|previous|previously|legacy|old|stale|former|deprecated)\b", re.ASCII | re.IGNORECASE
+)
+_ASKS_FOR_NOW = re.compile(
+    r"\b(?:now|current|currently|latest|recent|today|active|present)\b", re.ASCII | re.IGNORECASE
+)
+_HOUR_MS = 3_600_000
+
+
+class Document:
+    """The searched text of a row, lower-cased, and its words once they are needed."""
+
+    __slots__ = ("_tokens", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = js.lower(text)
+        self._tokens: frozenset[str] | None = None
+
+    @property
+    def tokens(self) -> frozenset[str]:
+        """The distinct words of the text without stop words."""
+        if self._tokens is None:
+            self._tokens = frozenset(lexicon.tokenise(self.text))
+        return self._tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The words that stand for one word of a query.
+
+    ``parts`` are the variants and those of their parts that a word of a text may equal to count as a match.
+    """
+
+    variants: tuple[str, ...]
+    parts: frozenset[str] = field(repr=False)
+    long_variants: tuple[str, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, variants: Sequence[str]) -> Group:
+        """Return the group of these variants."""
+        short = [variant for variant in variants if len(variant) <= _ENUMERATED_VARIANT]
+        parts = {part for variant in short for part in _parts(variant)}
+        longer = tuple(variant for variant in variants if len(variant) > _ENUMERATED_VARIANT)
+        return cls(tuple(variants), frozenset(parts), longer)
+
+    def matches(self, document: Document) -> bool:
+        """Return whether any variant is in the text, or has a word of the text as a part of four units or more."""
+        text = document.text
+        for variant in self.variants:
+            if variant in text:
+                return True
+        if not self.parts.isdisjoint(document.tokens):
+            return True
+        return any(
+            token in variant and js.units(token) >= _SHARED_PART
+            for variant in self.long_variants
+            for token in document.tokens
+        )
+
+
+def _parts(variant: str) -> Iterable[str]:
+    size = len(variant)
+    for start in range(size):
+        for end in range(start + 1, size + 1):
+            part = variant[start:end]
+            if js.units(part) >= _SHARED_PART:
+                yield part
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A query's words, prepared for scoring many texts."""
+
+    expanded: tuple[str, ...]
+    groups: tuple[Group, ...]
+    phrase: str
+
+    @classmethod
+    def of(cls, query: str) -> Words:
+        """Return the prepared words of a query."""
+        known: dict[tuple[str, ...], Group] = {}
+        groups = []
+        for variants in map(tuple, lexicon.groups(query)):
+            if variants not in known:
+                known[variants] = Group.of(variants)
+            groups.append(known[variants])
+        return cls(tuple(lexicon.expanded(query)), tuple(groups), lexicon.normalise(query))
+
+
+def lexical_score(words: Words, document: Document) -> float:
+    """Return how well a text matches the words, 0 to 1."""
+    return group_score(words.groups, words.phrase, document)
+
+
+def group_score(groups: Sequence[Group], phrase: str, document: Document) -> float:
+    """Return the lexical score for groups of variants and the normalised query."""
+    if not groups:
+        return 0.0
+    if len(groups) > 1:
+        if phrase and phrase in document.text:
+            return 1.0
+        return sum(group.matches(document) for group in groups) / len(groups)
+    group = groups[0]
+    if not group.matches(document):
+        return 0.0
+    repeats = document.text.count(group.variants[0]) - 1
+    return js.clamp01(0.7 + 0.1 * min(max(repeats, 0), 3))
+
+
+def min_relevance(expanded_tokens: int) -> float:
+    """Return the lexical score below which a row is dropped."""
+    return _MIN_RELEVANCE.get(expanded_tokens, _MIN_RELEVANCE_LONG)
+
+
+def normalised_weights(vector: float, text: float, importance: float) -> tuple[float, float, float]:
+    """Return the weights without negative ones, summing to 1; the defaults if nothing is left."""
+    vector, text, importance = max(0.0, vector), max(0.0, text), max(0.0, importance)
+    total = vector + text + importance
+    if total <= 0:
+        return DEFAULT_WEIGHTS
+    if abs(total - 1) < 1e-9:
+        return vector, text, importance
+    return vector / total, text / total, importance / total
+
+
+def fts_scores(ranks: Sequence[float]) -> list[float]:
+    """Return full-text ranks (smaller is better) as scores from 1, the best, to 0, the weakest."""
+    if not ranks:
+        return []
+    best, worst = min(ranks), max(ranks)
+    span = worst - best or 1.0
+    return [1 - (rank - best) / span for rank in ranks]
+
+
+def decay(timestamp_ms: float | None, now_ms: float, query_ms: float | None) -> float:
+    """Return how fresh a row is: 1 now (or at the asked time and after it), falling with age, 0 without a time."""
+    if timestamp_ms is None:
+        return 0.0
+    age = (now_ms if query_ms is None else query_ms) - timestamp_ms
+    return math.exp(-max(0.0, age) / _HOUR_MS / DECAY_HOURS)
+
+
+def working_base(lexical: float, fts: float, similarity: float, importance: float, importance_weight: float) -> float:
+    """Return the score of a working memory before time counts."""
+    word = max(lexical, 0.6 * fts)
+    base = word * 0.6 * (1 - importance_weight) + importance * importance_weight + 0.08 * word * word
+    return base * 0.8 + similarity * 0.2 if similarity > 0 else base
+
+
+def episodic_base(
+    lexical: float, fts: float, similarity: float, importance: float, weights: tuple[float, float, float]
+) -> float:
+    """Return the score of an episode before time counts."""
+    vector, text, weight = weights
+    return max(similarity * vector + fts * text + importance * weight, 0.8 * lexical)
+
+
+def final_score(
+    base: float,
+    recency: float,
+    *,
+    temporal_weight: float,
+    temporal: float,
+    tier_factor: float,
+    veracity_factor: float,
+    current_factor: float,
+) -> float:
+    """Return the score with time, ageing and trust, rounded to four digits."""
+    score = base * (0.7 + 0.3 * recency)
+    if temporal_weight > 0:
+        score *= 1 + temporal_weight * temporal
+    return js.round4(score * tier_factor * veracity_factor * current_factor)
+
+
+def tier_factor(degradation: int | None) -> float:
+    """Return the factor of an episode's degradation tier; an unknown or missing one counts as the last."""
+    return _OTHER_TIER if degradation is None else _TIER_FACTORS.get(degradation, _OTHER_TIER)
+
+
+def veracity_factor(veracity: str | None) -> float:
+    """Return the factor for how sure a memory is."""
+    return _VERACITY_FACTORS.get(veracity or "unknown", _OTHER_VERACITY)
+
+
+def asks_for_now(query: str) -> bool:
+    """Return whether a query asks for how things are now."""
+    return _ASKS_FOR_NOW.search(query) is not None
+
+
+def current_factor(text: str) -> float:
+    """Return the factor, for a query that asks for now, of a text that says it is current or past."""
+    factor = 1.0
+    if _NOW_WORDS.search(text):
+        factor *= 1.35
+    if _THEN_WORDS.search(text):
+        factor *= 0.72
+    return factor
+
+
+def fact_score(lexical: float, confidence: float, fts: float) -> float:
+    """Return the score of a fact."""
+    return js.round4(lexical * (0.7 + 0.2 * confidence + 0.1 * fts))
