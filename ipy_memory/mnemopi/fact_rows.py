@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 SENTENCE_IMPORTANCE = 0.7
 RELATION_CONFIDENCE = 0.65
 _LINE = "[^\n\r\u2028\u2029]"
-_PREFERENCE = re.compile(rf"The user (?:prefers|dislikes) ({_LINE}+)")
-_INSTRUCTION = re.compile(rf"Instruction: ({_LINE}+)")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_FLAGS = re.ASCII | re.IGNORECASE
+_PREFERENCE = re.compile(rf"The user (?:prefers|dislikes) ({_LINE}+)", _FLAGS)
+_INSTRUCTION = re.compile(rf"Instruction: ({_LINE}+)", _FLAGS)
+_DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}\b", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
