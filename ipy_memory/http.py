@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from ipaddress import ip_address
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 """An answer larger than this is refused."""
 
-_TOTAL = "total"
+_TOTAL, _STOP = "total", "stop"
+_SLICE_SECONDS = 0.1
 _WRITE_BYTES = 16 * 1024
 
 
@@ -38,6 +40,10 @@ class HttpAnswer:
 
 class AnswerTooLarge(Exception):
     """The answer passed the limit of size."""
+
+
+class ExchangeStopped(Exception):
+    """The caller asked to give the exchange up."""
 
 
 def client(
@@ -81,20 +87,24 @@ def exchange(
     headers: Iterable[tuple[str, str]] = (),
     connect_seconds: float,
     total_seconds: float,
+    stop: Callable[[], bool] | None = None,
 ) -> HttpAnswer:
-    """Send one request and read its whole answer.
+    """Send one request and read its whole answer; ``stop`` is asked now and then whether to give up.
 
     Raises
     ------
     Exception
-        One of :func:`failures`, or :class:`AnswerTooLarge`.
+        One of :func:`failures`, :class:`AnswerTooLarge` or :class:`ExchangeStopped`.
     """
     import httpx
 
     limit = max(total_seconds, 0.001)
     timeout = httpx.Timeout(limit, connect=min(connect_seconds, limit))
+    extensions = {_TOTAL: limit, _STOP: stop}
+    if stop is not None and stop():
+        raise ExchangeStopped
     with http.stream(
-        method, url, content=content, headers=list(headers), timeout=timeout, extensions={_TOTAL: limit}
+        method, url, content=content, headers=list(headers), timeout=timeout, extensions=extensions
     ) as response:
         body = bytearray()
         for chunk in response.iter_bytes():
@@ -196,9 +206,10 @@ def _transport_class() -> Any:
                     raise ours(theirs.__name__) from None
 
     class Limit(threading.local):
-        """The end of the exchange that runs on this thread (monotonic seconds)."""
+        """The end of the exchange that runs on this thread (monotonic seconds), and whether to stop before."""
 
         end: float | None = None
+        stop: Callable[[], bool] | None = None
 
         def rest(self, seconds: float | None, late: type[Exception]) -> float | None:
             if self.end is None:
@@ -213,7 +224,13 @@ def _transport_class() -> Any:
             self._inner, self._limit = inner, limit
 
         def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-            return self._inner.read(max_bytes, self._limit.rest(timeout, httpcore.ReadTimeout))
+            if self._limit.stop is None:
+                return self._inner.read(max_bytes, self._limit.rest(timeout, httpcore.ReadTimeout))
+            while not self._limit.stop():
+                rest = self._limit.rest(None, httpcore.ReadTimeout)
+                with suppress(httpcore.ReadTimeout):
+                    return self._inner.read(max_bytes, min(_SLICE_SECONDS, _SLICE_SECONDS if rest is None else rest))
+            raise ExchangeStopped
 
         def write(self, buffer: bytes, timeout: float | None = None) -> None:
             for start in range(0, len(buffer), _WRITE_BYTES):
@@ -282,6 +299,7 @@ def _transport_class() -> Any:
         def handle_request(self, request: httpx.Request) -> httpx.Response:
             total = request.extensions.get(_TOTAL, self._total)
             self._limit.end = None if total is None else time.monotonic() + total
+            self._limit.stop = request.extensions.get(_STOP)
             url = request.url
             with Mapped():
                 answer = self._pool(url.scheme, url.host).handle_request(

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
+from zoneinfo import ZoneInfo
 
-from ipy_memory import turns
+from ipy_memory import jsdate, text, tools, turns
+from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
+from ipy_memory.errors import HindsightError, MemoryToolkitError, NotInitialisedError
+from ipy_memory.hindsight import answers, blocks, mental_models
+from ipy_memory.hindsight.alias import HindsightAlias
+from ipy_memory.hindsight.backend import HindsightBackend
+from ipy_memory.hindsight.client import HindsightClient, Item
+from ipy_memory.model import RetainItem, ToolResult
+from ipy_memory.scoping.hindsight import hindsight_scope
+from ipy_memory.settings import hindsight_config, load_settings
 from tests.conformance.registry import Case, kind
+from tests.hindsight.stub import StubServer
 
 
 def _messages(items: list[dict[str, Any]]) -> list[turns.Message]:
@@ -64,3 +78,306 @@ def retention(case: Case) -> Any:
 @kind("truncate_tokens")
 def truncate_tokens(case: Case) -> Any:
     return turns.truncate_tokens(case.input["text"], case.input["limit"])
+
+
+@kind("mental_models_render")
+def mental_models_render(case: Case) -> Any:
+    models = mental_models.models_of(case.input["models"])
+    return {
+        "block": mental_models.render_block(models, case.input["budget"]),
+        "summary": [mental_models.list_line(model) for model in models],
+    }
+
+
+@kind("mental_models_diff")
+def mental_models_diff(case: Case) -> Any:
+    return mental_models.diff(case.input["previous"], case.input["current"], case.input["maxLines"])
+
+
+@kind("mental_models_seeds")
+def mental_models_seeds(case: Case) -> Any:
+    seeds = mental_models.seeds_for(case.input["scoping"], case.input["scope"].get("retainTags"))
+    return [
+        {
+            "id": seed.id,
+            "name": seed.name,
+            "sourceQuery": seed.source_query,
+            "tags": list(seed.tags),
+            "maxTokens": seed.max_tokens,
+            "trigger": dict(mental_models.TRIGGER),
+        }
+        | ({"legacyIds": list(seed.legacy_ids)} if seed.legacy_ids else {})
+        for seed in seeds
+    ]
+
+
+@kind("content_format_memories")
+def format_memories(case: Case) -> Any:
+    return blocks.bullets(answers.hits_of(case.input, "bank")[0])
+
+
+@kind("content_format_time")
+def format_time(case: Case) -> Any:
+    moment = jsdate.parse_ms(case.input, case.clock().tz)
+    return None if moment is None else text.current_time(moment)
+
+
+@kind("hindsight_http")
+def traffic(case: Case) -> Any:
+    play = _play_api if "api" in case.input else _play_session
+    with StubServer(case.input["responses"]) as server:
+        played = play(case, server)
+    if "pairs" in case.expected:
+        return {
+            "pairs": [[_instant(step), sent] for step, sent in zip(case.input["steps"], _stamps(played), strict=True)]
+        }
+    return played
+
+
+def _instant(step: Mapping[str, Any]) -> str:
+    return str(step["args"][2]["timestamp"]["$instant"])
+
+
+def _stamps(played: Mapping[str, Any]) -> list[str]:
+    return [request["body"]["items"][0]["timestamp"] for request in played["requests"]]
+
+
+# ---- a client alone
+
+
+def _snake(name: str) -> str:
+    snake = re.sub("[A-Z]", lambda letter: "_" + letter.group().lower(), name)
+    return "async_" if snake == "async" else snake
+
+
+def _value(value: Any, clock: FixedClock) -> Any:
+    if isinstance(value, dict) and "$instant" in value:
+        return jsdate.parse_ms(value["$instant"], clock.tz)
+    if isinstance(value, dict):
+        return {_snake(key): _value(item, clock) for key, item in value.items()}
+    return value
+
+
+def _call(client: HindsightClient, method: str, args: list[Any], clock: FixedClock) -> Any:
+    options = dict(_value(args[-1], clock)) if len(args) > 1 and isinstance(args[-1], dict) else {}
+    plain = args[:-1] if options else list(args)
+    if method == "retain":
+        async_ = options.pop("async_", None)
+        return client.retain(plain[0], Item(plain[1], **options), async_=async_)
+    if method == "retainBatch":
+        return client.retain_batch(plain[0], [Item(**_value(item, clock)) for item in plain[1]], **options)
+    return getattr(client, _snake(method))(*plain, **options)
+
+
+def _play_api(case: Case, server: StubServer) -> dict[str, Any]:
+    clock, given = (
+        FixedClock(case.header["now"], ZoneInfo(case.input.get("tz") or case.header["tz"])),
+        case.input["api"],
+    )
+    base = given["base_url"].replace("PORT", str(server.port))
+    client = HindsightClient(base, given["api_key"], tz=clock.tz, user_agent=given["user_agent"])
+    out: dict[str, Any] = {}
+    for step in case.input["steps"]:
+        try:
+            out[step["out"]] = _call(client, step["method"], step["args"], clock)
+        except HindsightError as error:
+            out |= {"error": error.message, "status": error.status_code}
+    client.close()
+    return {"requests": server.requests, "out": out}
+
+
+# ---- a session
+
+
+@dataclass
+class _Session:
+    """What the tools see of the session, and what a step may change in it."""
+
+    case: Case
+    server: StubServer
+    clock: FixedClock
+    timers: ManualTimers = field(default_factory=ManualTimers)
+    notices: list[dict[str, str]] = field(default_factory=list)
+    log: list[turns.Message] = field(default_factory=list)
+    backend: HindsightBackend | None = None
+    made: list[HindsightBackend] = field(default_factory=list)
+    sub: HindsightAlias | None = None
+    prepared: Any = None
+
+    def __post_init__(self) -> None:
+        given = self.case.input
+        settings = {
+            "memory.backend": "hindsight",
+            "hindsight.apiUrl": self.server.url,
+            "hindsight.mentalModelRefreshIntervalMs": 0,
+        } | given["settings"]
+        url = str(settings["hindsight.apiUrl"]).replace("PORT", str(self.server.port))
+        cwd = self.case.scratch / given["cwd_basename"]
+        self.config = hindsight_config(load_settings(self.case.scratch, cwd, {}, settings | {"hindsight.apiUrl": url}))
+        self.scope = hindsight_scope(self.config, str(cwd))
+        self.last = self.begin()
+
+    def begin(self) -> HindsightBackend:
+        made = HindsightBackend(
+            self.config,
+            self.scope,
+            session_id=self.case.input["session_id"],
+            clock=self.clock,
+            ids=FixedIds(),
+            timers=self.timers,
+            notify=lambda level, said, source: self.notices.append({"level": level, "text": said, "source": source}),
+            started=(self.case.input.get("header") or {}).get("timestamp"),
+            owned=lambda: self.backend is made,
+        )
+        self.backend = self.last = made
+        self.made.append(made)
+        return made
+
+    def live_backend(self) -> HindsightBackend:
+        if self.backend is None:
+            raise NotInitialisedError(text.not_initialised("Hindsight"))
+        return self.backend
+
+    def provenance(self, query: str) -> dict[str, Any]:
+        return {}
+
+    def edit_memory(self, **given: Any) -> ToolResult:
+        raise AssertionError("no such tool")
+
+
+def _tool(call: Callable[[], ToolResult]) -> dict[str, Any]:
+    try:
+        result = call()
+    except MemoryToolkitError as error:
+        name = "HindsightError" if isinstance(error, HindsightError) else "Error"
+        return {"error": error.message, "error_name": name}
+    shown: dict[str, Any] = {"text": result.text}
+    if result.details:
+        shown["details"] = dict(result.details)
+    if result.useless:
+        shown["useless"] = True
+    return shown
+
+
+def _items(step: Mapping[str, Any]) -> list[RetainItem]:
+    return [RetainItem(item["content"], item.get("context")) for item in step["items"]]
+
+
+_ABSENT = object()
+
+
+def _play_session(case: Case, server: StubServer) -> dict[str, Any]:
+    session = _Session(case, server, case.clock())
+    out: dict[str, Any] = {}
+    for step in case.input["steps"]:
+        answer = _step(session, step)
+        if "out" in step and answer is not _ABSENT:
+            out[step["out"]] = answer
+    played = {"requests": list(server.requests), "out": out, "notices": list(session.notices)}
+    session.backend = None
+    for state in session.made:
+        state.close()
+    return played
+
+
+def _step(session: _Session, step: Mapping[str, Any]) -> Any:
+    state, op = session.last, step["op"]
+    match op:
+        case "recall":
+            return _tool(lambda: tools.run_recall(session, step["query"]))
+        case "reflect":
+            return _tool(lambda: tools.run_reflect(session, step["query"], step.get("context")))
+        case "retain":
+            return _tool(lambda: tools.run_retain(session, _items(step)))
+        case "flush":
+            state.flush()
+        case "queue_depth":
+            return len(state.queue)
+        case "recall_for_context":
+            worked, block = state.recall_block(step["query"])
+            return {"context": block, "ok": worked}
+        case "entries":
+            session.log = turns.messages_of(step["entries"])
+        case "agent_end":
+            state.end_turn(session.log)
+        case "force_retain":
+            state.force_retain(session.log)
+        case "set_session_id":
+            state.session_id = step["id"]
+        case "reset_tracking":
+            state.retention.reset()
+        case "last_retained_turn":
+            return state.retention.last_turn
+        case "first_turn":
+            session.prepared = state.prepare_first_turn(step["prompt"], session.log)
+            block = session.prepared.context if session.prepared else None
+            return {"has": session.prepared is not None, "context": block} if step.get("as") == "object" else block
+        case "commit":
+            return session.prepared.commit() if session.prepared else _ABSENT
+        case "compaction":
+            found = [{"type": "message", "message": message} for message in step["messages"]]
+            return state.compaction(turns.messages_of(found)) or _ABSENT
+        case "instructions":
+            return state.instructions()
+        case "start":
+            session.begin().start()
+            session.timers.advance(0)
+        case "models_block":
+            return state.models.block
+        case "reload_models":
+            return state.models.reload()
+        case "bank_id":
+            return state.retain_bank
+        case "retain_tags":
+            tags = state.scope.retain_tags
+            return None if tags is None else list(tags)
+        case "banks_confirmed":
+            return list(state.known_banks)
+        case "enqueue":
+            state.enqueue(session.log)
+        case "clear":
+            state.clear()
+            session.backend = None
+        case "dispose":
+            state.close()
+        case "drop_state":
+            session.backend = None
+        case "has_state":
+            return session.backend is not None
+        case "advance":
+            session.clock.advance(step["ms"])
+        case "wait":
+            session.timers.advance(step["ms"])
+        case "responses":
+            session.server.answer_with(step["responses"])
+        case "request_count":
+            return len(session.server.requests)
+        case "request_sizes":
+            return [_size(request) for request in session.server.requests]
+        case _:
+            return _sub_step(session, step)
+    return None
+
+
+def _sub_step(session: _Session, step: Mapping[str, Any]) -> Any:
+    if step["op"] == "sub_start":
+        session.sub = session.live_backend().child(step["session_id"], step["cwd"])
+        return None
+    assert session.sub is not None
+    match step["op"]:
+        case "sub_bank_id":
+            return session.sub.retain_bank
+        case "sub_is_alias":
+            return session.sub.parent is session.backend
+        case "sub_retain":
+            session.sub.retain([RetainItem(step["content"], step.get("context"))])
+        case "sub_flush":
+            session.sub.flush()
+        case other:
+            raise AssertionError(f"unknown step {other}")
+    return None
+
+
+def _size(request: Mapping[str, Any]) -> str:
+    items = (request["body"] or {}).get("items")
+    return request["method"] if items is None else f"{request['method']} {len(items)}"

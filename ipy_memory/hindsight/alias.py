@@ -1,0 +1,88 @@
+"""A sub-agent's session on its parent's Hindsight state (S-12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from threading import Event
+
+    from ipy_memory.hindsight.backend import HindsightBackend, PreparedRecall
+    from ipy_memory.hindsight.queue import FlushReport
+    from ipy_memory.model import Answer, Hit, Receipt, RetainItem
+    from ipy_memory.turns import Message
+
+
+class HindsightAlias:
+    """The parent's bank, client and queue under the sub-agent's own session id.
+
+    It recalls and retains nothing by itself, loads no mental models and closes nothing of the parent's.
+    """
+
+    name = "hindsight"
+
+    def __init__(self, parent: HindsightBackend, session_id: str, cwd: str) -> None:
+        self.parent = parent
+        self.session_id = session_id
+        self.cwd = cwd
+
+    @property
+    def retain_bank(self) -> str:
+        """Id of the parent's bank."""
+        return self.parent.retain_bank
+
+    def recall(
+        self, query: str, *, limit: int | None = None, touch: bool = True, cancel: Event | None = None
+    ) -> Answer:
+        """Recall as the parent would."""
+        return self.parent.recall(query, limit=limit, touch=touch, cancel=cancel)
+
+    def reflect(self, query: str, context: str | None = None, *, touch: bool = True) -> Answer:
+        """Reflect as the parent would."""
+        return self.parent.reflect(query, context, touch=touch)
+
+    def retain(self, items: Sequence[RetainItem]) -> Receipt:
+        """Queue items in the parent's queue, under this session's id."""
+        return self.parent.queue_items(items, self.session_id)
+
+    def bullet(self, hit: Hit) -> str:
+        """Return the exact entry of a hit (R-08)."""
+        return self.parent.bullet(hit)
+
+    def flush(self) -> FlushReport:
+        """Send the shared queue."""
+        return self.parent.flush()
+
+    def status(self) -> Mapping[str, Any]:
+        """Return the parent's status."""
+        return self.parent.status()
+
+    def close(self) -> None:
+        """Close nothing: all belongs to the parent."""
+
+    def start(self) -> None:
+        """Load nothing."""
+
+    def prepare_first_turn(self, prompt: str, messages: Sequence[Message]) -> PreparedRecall | None:  # noqa: ARG002
+        """Recall nothing by itself."""
+        return None
+
+    def end_turn(self, messages: Sequence[Message]) -> None:
+        """Retain nothing by itself."""
+
+    def force_retain(self, messages: Sequence[Message]) -> None:
+        """Retain nothing by itself."""
+
+    def enqueue(self, messages: Sequence[Message]) -> None:
+        """Do nothing (A-12)."""
+
+    def instructions(self) -> str:
+        """Return the developer instructions without blocks: those are the parent's."""
+        from ipy_memory.hindsight.blocks import instructions
+
+        return instructions()
+
+    def compaction(self, messages: Sequence[Message]) -> str | None:  # noqa: ARG002
+        """Recall nothing by itself."""
+        return None

@@ -1,0 +1,61 @@
+"""A Hindsight server's answers as hits; entries of another shape than agreed are passed over, never fatal (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ipy_memory.model import Hit, ScoreParts
+
+
+def hits_of(results: Any, bank: str) -> tuple[tuple[Hit, ...], int]:
+    """Return the hits of a result list in the server's order, and how many entries had no text."""
+    entries = results if isinstance(results, list) else []
+    hits = [hit(entry, bank) for entry in entries if isinstance(entry, dict) and isinstance(entry.get("text"), str)]
+    return tuple(hits), len(entries) - len(hits)
+
+
+def hit(entry: dict[str, Any], bank: str) -> Hit:
+    """Return one recalled entry; a missing or odd value is ``None``."""
+    metadata = entry.get("metadata") if isinstance(entry.get("metadata"), dict) else None
+    document, context = _text(entry.get("document_id")), _text(entry.get("context"))
+    scores = entry.get("scores") if isinstance(entry.get("scores"), dict) else {}
+    mentioned = _text(entry.get("mentioned_at"))
+    return Hit(
+        id=_text(entry.get("id")),
+        content=entry["text"],
+        source=_text((metadata or {}).get("source")) or document or context or bank,
+        timestamp=_text(entry.get("occurred_start")) or mentioned,
+        mentioned_at=mentioned,
+        score=_number(scores, "final"),
+        bank=bank,
+        type=_text(entry.get("type")),
+        parts=ScoreParts(
+            semantic=_number(scores, "semantic"),
+            keyword=_number(scores, "keyword"),
+            reranker=_number(scores, "reranker"),
+        ),
+        tags=_texts(entry.get("tags")),
+        document=document,
+        metadata=metadata,
+    )
+
+
+def reflected(answer: Any) -> Any:
+    """Return the memories that a synthesis says it is based on (only some servers say)."""
+    based_on = answer.get("based_on") if isinstance(answer, dict) else None
+    return based_on.get("memories") if isinstance(based_on, dict) else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    found: Sequence[Any] = value if isinstance(value, list) else ()
+    return tuple(text for text in found if isinstance(text, str))
+
+
+def _number(scores: Any, name: str) -> float | None:
+    value = scores.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

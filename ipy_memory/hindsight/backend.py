@@ -1,0 +1,327 @@
+"""The Hindsight backend of one session: tools, queue, automatic recall and retention, mental models."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ipy_memory import js, text
+from ipy_memory.errors import MemoryToolkitError
+from ipy_memory.hindsight import blocks
+from ipy_memory.hindsight.queue import FlushReport, QueueRow, RetainQueue
+from ipy_memory.hindsight.retention import AutoRetention
+from ipy_memory.hindsight.service import KnownBanks, Service
+from ipy_memory.hindsight.snapshot import ModelSnapshot
+from ipy_memory.model import Answer, Hit, Receipt, RetainItem
+from ipy_memory.redact import redact_counted
+from ipy_memory.turns import Message, compose_query, cut_query
+
+if TYPE_CHECKING:
+    from threading import Event
+
+    import httpx
+
+    from ipy_memory.clock import Clock, IdSource, Timers
+    from ipy_memory.hindsight.alias import HindsightAlias
+    from ipy_memory.scoping.hindsight import HindsightScope
+    from ipy_memory.settings import HindsightConfig
+
+REMEMBERED_HITS = 1_000
+"""So many recalled texts are remembered, to notice when one of them is retained again."""
+
+Notify = Callable[[str, str, str], None]
+"""Tells a person something: level, text, source."""
+
+log = logging.getLogger("ipy_memory.hindsight")
+
+
+def log_notice(level: str, message: str, source: str) -> None:
+    """Write a notice to the log: what happens where nobody else listens."""
+    log.log(logging.WARNING if level == "warning" else logging.INFO, "%s: %s", source, message)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRecall:
+    """A first turn's block; ``commit`` makes it the session's (A-03)."""
+
+    context: str | None
+    _backend: HindsightBackend
+    _turn: object
+
+    def commit(self) -> bool:
+        """Take the recall as done; ``False`` when the session has moved on meanwhile."""
+        return self._backend.take_first_recall(self._turn, self.context)
+
+
+class HindsightBackend:
+    """One session's memory on a Hindsight server.
+
+    Parameters
+    ----------
+    config, scope
+        As resolved when the session starts (S-13).
+    session_id
+        Stored with everything this session retains.
+    notify
+        Told of batches that were not sent (Q-09).
+    started
+        The time stamp of the session's header, under which transcripts are stored (A-06).
+    resumed
+        Whether another process began this session: its document then gets a name of its own, so that a shorter
+        transcript never replaces a longer one.
+    owned
+        Whether the session still uses this state (Q-06).
+    """
+
+    name = "hindsight"
+
+    def __init__(
+        self,
+        config: HindsightConfig,
+        scope: HindsightScope,
+        *,
+        session_id: str,
+        clock: Clock,
+        ids: IdSource,
+        timers: Timers,
+        transport: httpx.BaseTransport | None = None,
+        notify: Notify = log_notice,
+        started: str | None = None,
+        resumed: bool = False,
+        owned: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.session_id = session_id
+        self.owned = owned
+        self._clock = clock
+        self._ids = ids
+        self._timers = timers
+        self._transport = transport
+        self._notify = notify
+        self._started = started
+        self._suffix = f"-r{clock.now_ms()}" if resumed else ""
+        self._closed = False
+        self._recalled: dict[str, None] = {}
+        self.known_banks = KnownBanks()
+        self._enter(config, scope)
+        atexit.register(self._at_exit)
+
+    def _enter(self, config: HindsightConfig, scope: HindsightScope) -> None:
+        self.config = config
+        self.service = Service(config, scope, self.known_banks, tz=self._clock.tz, transport=self._transport)
+        self.queue = RetainQueue(
+            self.service.send,
+            clock=self._clock,
+            ids=self._ids,
+            timers=self._timers,
+            owned=lambda: self.owned(),
+            failed=self._report_failure,
+            safe=config.safe_retain,
+        )
+        self.models = ModelSnapshot(self.service, clock=self._clock, timers=self._timers)
+        self.last_recall_snippet: str | None = None
+        self.retention = AutoRetention(
+            self.service, clock=self._clock, started=self._started, document_suffix=self._suffix
+        )
+        self._first_turn: object | None = object()
+
+    def __repr__(self) -> str:
+        return f"<HindsightBackend {self.retain_bank!r} at {self.service.client.origin}>"
+
+    @property
+    def scope(self) -> HindsightScope:
+        """Bank and tags in force."""
+        return self.service.scope
+
+    @property
+    def retain_bank(self) -> str:
+        """Id of the bank."""
+        return self.service.bank
+
+    # ---- the tools' verbs
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        touch: bool = True,  # noqa: ARG002  the server keeps no counters
+        cancel: Event | None = None,
+    ) -> Answer:
+        """Return the server's hits in its order (R-23 to R-28); ``limit`` cuts them here."""
+        hits, notes = self.service.recall(query, None if cancel is None else cancel.is_set)
+        return self._answer(hits if limit is None else hits[: max(0, limit)], notes)
+
+    def reflect(self, query: str, context: str | None = None, *, touch: bool = True) -> Answer:  # noqa: ARG002
+        """Return the server's synthesis (F-04)."""
+        synthesis, hits = self.service.reflect(query, context)
+        return self._answer(hits, (), synthesis)
+
+    def _answer(self, hits: tuple[Hit, ...], notes: tuple[str, ...], synthesis: str | None = None) -> Answer:
+        for hit in hits:
+            self._recalled[hit.content] = None
+        for content in list(self._recalled)[:-REMEMBERED_HITS]:
+            del self._recalled[content]
+        words = blocks.filter_words(self.scope.recall_tags, self.scope.tags_match)
+        return Answer(hits, synthesis, (self.retain_bank,), notes, {"filter": words} if words else {})
+
+    def retain(self, items: Sequence[RetainItem]) -> Receipt:
+        """Queue items (T-04); credentials are taken out before (T-10)."""
+        return self.queue_items(items, self.session_id)
+
+    def queue_items(self, items: Sequence[RetainItem], session_id: str) -> Receipt:
+        """Queue items of a session that shares this state."""
+        clean: list[tuple[str, str | None]] = []
+        redacted = duplicates = 0
+        for item in items:
+            content, found = redact_counted(item.content)
+            context, more = (None, 0) if item.context is None else redact_counted(item.context)
+            redacted += found + more
+            duplicates += content in self._recalled
+            clean.append((content, context))
+        self.queue.add(clean, session_id)
+        return Receipt(
+            len(items),
+            self.retain_bank,
+            "queued",
+            ids=(None,) * len(items),
+            redacted=redacted,
+            duplicates=duplicates,
+        )
+
+    def bullet(self, hit: Hit) -> str:
+        """Return the exact entry of a hit (R-08)."""
+        return text.hindsight_bullet(hit)
+
+    def flush(self) -> FlushReport:
+        """Send the queue and wait for it."""
+        return self.queue.flush()
+
+    def queue_rows(self) -> list[QueueRow]:
+        """Return what is not known to have arrived."""
+        return self.queue.rows()
+
+    def resend(self, *, unknown: bool = False) -> FlushReport:
+        """Send again by hand what failed; ``unknown`` includes what may already have arrived (Q-10)."""
+        return self.queue.resend(unknown=unknown)
+
+    def status(self) -> Mapping[str, Any]:
+        """Return what a person wants to know; never a secret (E-03)."""
+        return {
+            "scope": self.config.scoping,
+            "banks": [self.retain_bank],
+            "server": self.service.client.origin,
+            "tags": list(self.scope.retain_tags or ()),
+            "filter": blocks.filter_words(self.scope.recall_tags, self.scope.tags_match),
+            "unsent": self.queue.unsent(),
+        }
+
+    def _report_failure(self, count: int, error: Exception) -> None:
+        status = getattr(error, "status_code", None)
+        log.warning("Hindsight: retain of %d items in bank %s failed (status %s)", count, self.retain_bank, status)
+        self._notify("warning", blocks.failure_notice(count, error), "Hindsight")
+
+    # ---- a session's life
+
+    def start(self) -> None:
+        """Load the mental models in the background (B-06)."""
+        self.models.start()
+
+    def instructions(self) -> str:
+        """Return the developer instructions with the cached blocks (B-05)."""
+        return blocks.instructions(self.models.block, self.last_recall_snippet)
+
+    def recall_block(self, query: str) -> tuple[bool, str | None]:
+        """Recall for the instructions: whether it worked, and the block of what was found (A-03, A-04)."""
+        try:
+            hits, _ = self.service.recall(query)
+        except MemoryToolkitError as error:
+            log.warning("Hindsight: automatic recall from bank %s failed: %s", self.retain_bank, error)
+            return False, None
+        if not hits:
+            return True, None
+        return True, blocks.memories_block(self.config.recall_prompt_preamble, hits, self._clock.now_ms())
+
+    def prepare_first_turn(self, prompt: str, messages: Sequence[Message]) -> PreparedRecall | None:
+        """Recall for the first turn; ``None`` when it is done, switched off, blank or failing (A-01 to A-03)."""
+        latest = js.trim(prompt)
+        if self._first_turn is None or not self.config.auto_recall or not latest:
+            return None
+        self.models.wait()
+        worked, block = self.recall_block(self._query(latest, [*messages, Message("user", latest)]))
+        return PreparedRecall(block, self, self._first_turn) if worked else None
+
+    def take_first_recall(self, turn: object, block: str | None) -> bool:
+        """Make a prepared recall the session's, unless another was taken or the state was rebuilt since (A-05)."""
+        if turn is not self._first_turn:
+            return False
+        self._first_turn = None
+        self.last_recall_snippet = block
+        return True
+
+    def compaction(self, messages: Sequence[Message]) -> str | None:
+        """Return what to add before a compaction."""
+        latest = next((message.text for message in reversed(messages) if message.role == "user"), None)
+        return None if latest is None else self.recall_block(self._query(latest, messages))[1]
+
+    def _query(self, latest: str, messages: Sequence[Message]) -> str:
+        query = compose_query(latest, messages, self.config.recall_context_turns)
+        return cut_query(query, latest, self.config.recall_max_query_chars)
+
+    def end_turn(self, messages: Sequence[Message]) -> None:
+        """Send the queue, retain when it is time, refresh old models (A-06, B-04, Q-10)."""
+        self.flush()
+        self.retention.end_turn(messages, self.session_id)
+        self.models.refresh_if_old()
+
+    def force_retain(self, messages: Sequence[Message]) -> None:
+        """Retain the whole log, whatever was sent before."""
+        self.retention.force(messages, self.session_id)
+
+    def enqueue(self, messages: Sequence[Message]) -> None:
+        """Send the queue, then retain the whole log (A-12)."""
+        self.flush()
+        self.force_retain(messages)
+
+    def rescope(self, config: HindsightConfig, scope: HindsightScope) -> None:
+        """Send what waits to the old bank, then begin anew on another; known banks stay known (S-13)."""
+        old_service, old_queue = self.service, self.queue
+        old_queue.close(config.retain_timeout_ms)
+        self._report_unsent(old_queue.unsent(), old_service.bank)
+        old_service.client.close()
+        self._enter(config, scope)
+
+    def clear(self) -> str:
+        """Send what waits and drop the local state; return the warning that the server's bank stays (A-11)."""
+        self.close()
+        return blocks.cleared_notice(self.retain_bank)
+
+    def child(self, session_id: str, cwd: str) -> HindsightAlias:
+        """Return the state of a sub-agent's session: this one under another session id (S-12)."""
+        from ipy_memory.hindsight.alias import HindsightAlias
+
+        return HindsightAlias(self, session_id, cwd)
+
+    def close(self) -> None:
+        """Send what waits, within the retain time-out, and let go of connections; harmless when repeated."""
+        if self._closed:
+            return
+        self._closed = True
+        atexit.unregister(self._at_exit)
+        try:
+            self.queue.close(self.config.retain_timeout_ms)
+        finally:
+            self.service.client.close()
+        self._report_unsent(self.queue.unsent(), self.retain_bank)
+
+    def _report_unsent(self, count: int, bank: str) -> None:
+        if count:
+            log.warning("Hindsight: %s", blocks.unsent_notice(count, bank))
+
+    def _at_exit(self) -> None:
+        self.close()
+        if count := self.queue.unsent():
+            sys.stderr.write(f"ipy_memory: {blocks.unsent_notice(count, self.retain_bank)}\n")

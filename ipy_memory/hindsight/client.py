@@ -1,0 +1,317 @@
+"""The Hindsight server's HTTP interface: one method an endpoint, one request a call.
+
+Nothing is repeated by itself and nothing is sent beyond what a call was given (E-05).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote_plus
+
+from ipy_memory import js, jsdate
+from ipy_memory.errors import HindsightError
+from ipy_memory.hindsight.wire import USER_AGENT, Wire, segment
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    import httpx
+
+BANKS = "/v1/default/banks"
+"""Where the server keeps everything."""
+
+_RAISE = object()
+_MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimits:
+    """How long each kind of call may take in all, in milliseconds (C-03, C-04, C-10)."""
+
+    request_ms: float = 30_000
+    recall_ms: float = 30_000
+    retain_ms: float = 60_000
+    reflect_ms: float = 120_000
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item of a retain as it is sent; ``timestamp`` is an instant in milliseconds, or a text as given."""
+
+    content: str
+    timestamp: float | str | None = None
+    context: str | None = None
+    metadata: Mapping[str, str] | None = None
+    document_id: str | None = None
+    tags: Sequence[str] | None = None
+    observation_scopes: str | None = None
+    strategy: str | None = None
+    update_mode: str | None = None
+
+
+class HindsightClient:
+    """One server, one key.
+
+    Parameters
+    ----------
+    base_url
+        Where the server is; trailing slashes are dropped (E-04).
+    token
+        Sent as bearer token, and shown nowhere (E-03).
+    tz
+        The local zone, in which instants are written.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        token: str | None = None,
+        *,
+        tz: tzinfo | None = None,
+        user_agent: str = USER_AGENT,
+        limits: TimeLimits | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._wire = Wire(base_url, token, user_agent=user_agent, transport=transport)
+        self._tz = tz
+        self.limits = limits or TimeLimits()
+
+    def __repr__(self) -> str:
+        return f"HindsightClient({self.origin!r})"
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port of the server, without what may be secret."""
+        return self._wire.origin
+
+    def close(self) -> None:
+        """Close every connection; a later call opens a new one."""
+        self._wire.close()
+
+    # ---- memories
+
+    def retain(self, bank: str, item: Item, *, async_: bool | None = None) -> Any:
+        """Store one item in a request of its own (A-06)."""
+        return self._retain("retain", bank, [item], {"async": async_}, self.limits.retain_ms)
+
+    def retain_batch(
+        self,
+        bank: str,
+        items: Sequence[Item],
+        *,
+        document_id: str | None = None,
+        document_tags: Sequence[str] | None = None,
+        async_: bool | None = None,
+        operation_id: str | None = None,
+        limit_ms: float | None = None,
+    ) -> Any:
+        """Store items in one request (Q-08); ``document_id`` is for items without their own.
+
+        ``limit_ms`` tightens the time-out, ``operation_id`` makes a repeat harmless.
+        """
+        extra = {"document_tags": document_tags, "async": async_, "operation_id": operation_id}
+        limit = self.limits.retain_ms if limit_ms is None else min(limit_ms, self.limits.retain_ms)
+        return self._retain("retainBatch", bank, items, extra, limit, document_id)
+
+    def _retain(
+        self,
+        operation: str,
+        bank: str,
+        items: Sequence[Item],
+        extra: Mapping[str, Any],
+        limit_ms: float,
+        document_id: str | None = None,
+    ) -> Any:
+        written = [
+            _given(
+                content=item.content,
+                timestamp=self._time(item.timestamp),
+                context=item.context,
+                metadata=item.metadata,
+                document_id=item.document_id if item.document_id is not None else document_id,
+                tags=item.tags,
+                observation_scopes=item.observation_scopes,
+                strategy=item.strategy,
+                update_mode=item.update_mode,
+            )
+            for item in items
+        ]
+        body = _given(items=written, **extra)
+        return self._call(operation, "POST", bank, "/memories", body, limit_ms=limit_ms)
+
+    def _time(self, moment: float | str | None) -> str | None:
+        return jsdate.local_iso(moment, self._tz) if isinstance(moment, int | float) else moment
+
+    def recall(
+        self,
+        bank: str,
+        query: str,
+        *,
+        types: Sequence[str] | None = None,
+        max_tokens: float | None = None,
+        budget: str = "mid",
+        tags: Sequence[str] | None = None,
+        tags_match: str | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> Any:
+        """Search a bank (R-23, R-24); ``stop`` is asked now and then whether to give up (R-25)."""
+        body = _given(
+            query=query, types=types or None, max_tokens=max_tokens, budget=budget, tags=tags, tags_match=tags_match
+        )
+        return self._call("recall", "POST", bank, "/memories/recall", body, limit_ms=self.limits.recall_ms, stop=stop)
+
+    def reflect(
+        self,
+        bank: str,
+        query: str,
+        *,
+        context: str | None = None,
+        budget: str = "low",
+        tags: Sequence[str] | None = None,
+        tags_match: str | None = None,
+    ) -> Any:
+        """Ask the server for a synthesis (F-04)."""
+        body = _given(query=query, context=context, budget=budget, tags=tags, tags_match=tags_match)
+        return self._call("reflect", "POST", bank, "/reflect", body, limit_ms=self.limits.reflect_ms)
+
+    def list_memories(
+        self,
+        bank: str,
+        *,
+        type: str | None = None,  # noqa: A002  the server's own word
+        q: str | None = None,
+        consolidation_state: str | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+    ) -> Any:
+        """Return one page of a bank's memories."""
+        query = _query(type=type, q=q, consolidation_state=consolidation_state, limit=limit, offset=offset)
+        return self._call("listMemories", "GET", bank, "/memories/list" + query)
+
+    # ---- banks and operations
+
+    def create_bank(
+        self,
+        bank: str,
+        *,
+        reflect_mission: str | None = None,
+        retain_mission: str | None = None,
+        limit_ms: float | None = None,
+    ) -> Any:
+        """Create a bank, or set its missions; harmless when it exists (B-01)."""
+        body = _given(reflect_mission=reflect_mission, retain_mission=retain_mission)
+        return self._call("createBank", "PUT", bank, "", body, limit_ms=limit_ms)
+
+    def list_banks(self) -> Any:
+        """Return every bank of the server."""
+        return self._wire.send("listBanks", "GET", BANKS, None, self.limits.request_ms)
+
+    def get_operation(self, bank: str, operation_id: str) -> Any:
+        """Return how far a queued operation has come."""
+        return self._call("getOperation", "GET", bank, f"/operations/{segment(operation_id)}")
+
+    # ---- documents
+
+    def list_documents(
+        self, bank: str, *, q: str | None = None, limit: int | None = None, offset: int | None = None
+    ) -> Any:
+        """Return one page of a bank's documents."""
+        return self._call("listDocuments", "GET", bank, "/documents" + _query(q=q, limit=limit, offset=offset))
+
+    def get_document(self, bank: str, document_id: str) -> Any:
+        """Return a document, or ``None`` when there is none."""
+        return self._call("getDocument", "GET", bank, f"/documents/{segment(document_id)}", missing=None)
+
+    def update_document(self, bank: str, document_id: str, *, tags: Sequence[str] | None = None) -> Any:
+        """Replace a document's tags."""
+        path = f"/documents/{segment(document_id)}"
+        return self._call("updateDocument", "PATCH", bank, path, _given(tags=tags))
+
+    def delete_document(self, bank: str, document_id: str) -> bool:
+        """Delete a document and its memories; ``False`` when there is none."""
+        path = f"/documents/{segment(document_id)}"
+        return self._call("deleteDocument", "DELETE", bank, path, missing=_MISSING) is not _MISSING
+
+    # ---- mental models
+
+    def list_mental_models(self, bank: str, *, detail: str = "content") -> Any:
+        """Return a bank's mental models."""
+        return self._call("listMentalModels", "GET", bank, "/mental-models" + _query(detail=detail))
+
+    def get_mental_model(self, bank: str, model_id: str, *, detail: str = "content") -> Any:
+        """Return a mental model, or ``None`` when there is none."""
+        path = f"/mental-models/{segment(model_id)}" + _query(detail=detail)
+        return self._call("getMentalModel", "GET", bank, path, missing=None)
+
+    def create_mental_model(
+        self,
+        bank: str,
+        name: str,
+        source_query: str,
+        *,
+        id: str | None = None,  # noqa: A002  the server's own word
+        tags: Sequence[str] | None = None,
+        max_tokens: int | None = None,
+        trigger: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Create a mental model."""
+        body = _given(id=id, name=name, source_query=source_query, tags=tags, max_tokens=max_tokens, trigger=trigger)
+        return self._call("createMentalModel", "POST", bank, "/mental-models", body)
+
+    def refresh_mental_model(self, bank: str, model_id: str) -> Any:
+        """Have a mental model written anew."""
+        return self._call("refreshMentalModel", "POST", bank, f"/mental-models/{segment(model_id)}/refresh")
+
+    def delete_mental_model(self, bank: str, model_id: str) -> bool:
+        """Delete a mental model; ``False`` when there is none."""
+        path = f"/mental-models/{segment(model_id)}"
+        return self._call("deleteMentalModel", "DELETE", bank, path, missing=_MISSING) is not _MISSING
+
+    def get_mental_model_history(self, bank: str, model_id: str) -> list[Any]:
+        """Return earlier versions of a mental model."""
+        found = self._call("getMentalModelHistory", "GET", bank, f"/mental-models/{segment(model_id)}/history")
+        return found if isinstance(found, list) else items_of(found)
+
+    # ---- one request
+
+    def _call(
+        self,
+        operation: str,
+        method: str,
+        bank: str,
+        path: str,
+        body: Any = None,
+        *,
+        limit_ms: float | None = None,
+        missing: Any = _RAISE,
+        stop: Callable[[], bool] | None = None,
+    ) -> Any:
+        limit = self.limits.request_ms if limit_ms is None else limit_ms
+        try:
+            url = f"{BANKS}/{segment(bank)}{path}"
+            return self._wire.send(operation, method, url, body, limit, bank=bank, stop=stop)
+        except HindsightError as error:
+            if error.status_code == 404 and missing is not _RAISE:
+                return missing
+            raise
+
+
+def items_of(answer: Any) -> list[Any]:
+    """Return the ``items`` of an answer; none where the answer is of another shape."""
+    found = answer.get("items") if isinstance(answer, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _query(**values: Any) -> str:
+    written = [f"{key}={_form(str(value))}" for key, value in values.items() if value is not None]
+    return "?" + "&".join(written) if written else ""
+
+
+def _form(text: str) -> str:
+    return quote_plus(js.well_formed(text), safe="*").replace("~", "%7E")

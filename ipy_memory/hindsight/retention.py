@@ -1,0 +1,131 @@
+"""Automatic retention: the growing document of a session, or the window of its last turns (A-06 to A-08)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ipy_memory.errors import MemoryToolkitError
+from ipy_memory.jsdate import parse_ms
+from ipy_memory.redact import redact
+from ipy_memory.scoping.wyhash import hash36
+from ipy_memory.turns import Message, last_turns, transcript, user_turns
+
+if TYPE_CHECKING:
+    from ipy_memory.clock import Clock
+    from ipy_memory.hindsight.service import Service
+
+log = logging.getLogger("ipy_memory.hindsight")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a session's document holds so far: its text, and how many messages it was made of (A-07)."""
+
+    document_id: str
+    text: str
+    count: int
+    key: str
+
+
+def prefix_key(messages: Sequence[Message]) -> str:
+    """Return a key that any change to one of the messages changes."""
+    key = ""
+    for message in messages:
+        key = hash36("\0".join((key, message.role, message.text, message.timestamp or "")))
+    return key
+
+
+def next_document(sent: Sent | None, document_id: str, messages: Sequence[Message]) -> Sent | None:
+    """Return a session's document with its new messages, or ``None`` when there is nothing to send (A-07).
+
+    A rewritten beginning, or another document id, builds the whole anew.
+    """
+    grown = (
+        sent
+        if sent is not None
+        and sent.document_id == document_id
+        and sent.count <= len(messages)
+        and sent.key == prefix_key(messages[: sent.count])
+        else None
+    )
+    fresh = transcript(messages[grown.count :] if grown else messages, full=True, stamps=True)
+    if fresh.text is None:
+        return None
+    text = f"{grown.text}\n\n{fresh.text}" if grown else fresh.text
+    return Sent(document_id, text, len(messages), prefix_key(messages))
+
+
+def window_text(messages: Sequence[Message], turns: float) -> str | None:
+    """Return the transcript of the last ``turns`` user turns (A-08)."""
+    return transcript(last_turns(messages, turns), full=True, stamps=True).text
+
+
+def due(messages: Sequence[Message], retained: int, every: float) -> bool:
+    """Tell whether enough user turns have come since the last retention; a rewound session counts from its start."""
+    now = user_turns(messages)
+    return now - (retained if retained <= now else 0) >= every
+
+
+class AutoRetention:
+    """How far a session's conversation has been retained; moves only after success (A-04).
+
+    Parameters
+    ----------
+    started
+        The time stamp of the session's header; an unreadable one stands for now.
+    document_suffix
+        Added to the session id in the name of the session's document.
+    """
+
+    def __init__(self, service: Service, *, clock: Clock, started: str | None, document_suffix: str) -> None:
+        self._service = service
+        self._clock = clock
+        self._started = started
+        self._suffix = document_suffix
+        self._sent: Sent | None = None
+        self.last_turn = 0
+
+    def reset(self) -> None:
+        """Forget what was retained, as after a rewind."""
+        self._sent = None
+        self.last_turn = 0
+
+    def end_turn(self, messages: Sequence[Message], session_id: str) -> None:
+        """Retain when enough turns have come; a failure is logged and leaves all as it was."""
+        config = self._service.config
+        if config.auto_retain and due(messages, self.last_turn, config.retain_every_n_turns):
+            self._retain(messages, session_id, config.retain_every_n_turns + config.retain_overlap_turns)
+
+    def force(self, messages: Sequence[Message], session_id: str) -> None:
+        """Retain the whole log anew."""
+        self._sent = None
+        self._retain(messages, session_id, len(messages))
+
+    def _retain(self, messages: Sequence[Message], session_id: str, window: float) -> None:
+        now = self._clock.now_ms()
+        sent: Sent | None = None
+        if self._service.config.retain_mode == "full-session":
+            document = session_id + self._suffix
+            sent = next_document(self._sent, document, messages)
+            content = sent.text if sent else None
+        else:
+            document = f"{session_id}-{now}"
+            content = window_text(messages, window)
+        if content is None:
+            return
+        started = None if self._started is None else parse_ms(self._started, self._clock.tz)
+        try:
+            self._service.send_transcript(
+                redact(content),
+                document_id=document,
+                session_id=session_id,
+                started_ms=now if started is None else started,
+            )
+        except MemoryToolkitError as error:
+            log.warning("Hindsight: automatic retention in bank %s failed: %s", self._service.bank, error)
+            return
+        self._sent = sent
+        self.last_turn = user_turns(messages)

@@ -1,0 +1,176 @@
+"""One bank on one Hindsight server, as a session uses it: the client, the scope and the settings that go with it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ipy_memory import js
+from ipy_memory.errors import MemoryToolkitError
+from ipy_memory.hindsight import answers
+from ipy_memory.hindsight.client import HindsightClient, Item, TimeLimits
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    import httpx
+
+    from ipy_memory.hindsight.queue import Queued
+    from ipy_memory.model import Hit
+    from ipy_memory.scoping.hindsight import HindsightScope
+    from ipy_memory.settings import HindsightConfig
+
+MAX_KNOWN_BANKS = 10_000
+"""So many banks are remembered as made; past it the older half is forgotten (B-02)."""
+
+NARROW_BUDGET = 256
+"""Below this many tokens an empty recall may be the budget's doing."""
+
+log = logging.getLogger("ipy_memory.hindsight")
+
+
+class KnownBanks:
+    """The banks that a PUT confirmed, oldest first."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, None] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Any:
+        return iter(tuple(self._names))
+
+    def add(self, name: str) -> None:
+        """Remember a bank."""
+        self._names[name] = None
+        if len(self._names) > MAX_KNOWN_BANKS:
+            names = tuple(self._names)
+            self._names = dict.fromkeys(names[len(names) // 2 :])
+
+
+class Service:
+    """What a session asks of its bank.
+
+    Parameters
+    ----------
+    config, scope
+        As they were when the session began (S-13).
+    known
+        Banks that need no PUT any more; shared with whoever shares the server (B-01).
+    """
+
+    def __init__(
+        self,
+        config: HindsightConfig,
+        scope: HindsightScope,
+        known: KnownBanks,
+        *,
+        tz: tzinfo | None,
+        transport: httpx.BaseTransport | None,
+    ) -> None:
+        self.config = config
+        self.scope = scope
+        self.known = known
+        self.client = HindsightClient(
+            config.api_url,
+            config.api_token,
+            tz=tz,
+            limits=TimeLimits(
+                config.request_timeout_ms, config.recall_timeout_ms, config.retain_timeout_ms, config.reflect_timeout_ms
+            ),
+            transport=transport,
+        )
+
+    @property
+    def bank(self) -> str:
+        """Id of the bank."""
+        return self.scope.bank_id
+
+    def ensure_bank(self, limit_ms: float | None = None) -> None:
+        """Make the bank if that is not known to be done; a failure is passed over and tried again next time (B-01)."""
+        if self.bank in self.known:
+            return
+        try:
+            self.client.create_bank(
+                self.bank,
+                reflect_mission=js.trim(self.config.bank_mission or "") or None,
+                retain_mission=js.trim(self.config.retain_mission or "") or None,
+                limit_ms=limit_ms,
+            )
+        except MemoryToolkitError as error:
+            log.debug("Hindsight: bank %s could not be made: %s", self.bank, error)
+        else:
+            self.known.add(self.bank)
+
+    def recall(self, query: str, stop: Callable[[], bool] | None = None) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
+        """Return the hits for a query and notes on them (R-23)."""
+        answer = self.client.recall(
+            self.bank,
+            query,
+            types=self.config.recall_types,
+            max_tokens=self.config.recall_max_tokens,
+            budget=self.config.recall_budget,
+            tags=self.scope.recall_tags,
+            tags_match=self.scope.tags_match,
+            stop=stop,
+        )
+        hits, textless = answers.hits_of(answer.get("results") if isinstance(answer, dict) else None, self.bank)
+        notes = []
+        if textless:
+            notes.append(f"{textless} {'entry' if textless == 1 else 'entries'} of the answer had no text")
+        if not hits and self.config.recall_max_tokens < NARROW_BUDGET:
+            tokens = js.number_text(self.config.recall_max_tokens)
+            notes.append(f"hindsight.recallMaxTokens is {tokens}: a larger token budget may find more")
+        return hits, tuple(notes)
+
+    def reflect(self, query: str, context: str | None) -> tuple[str | None, tuple[Hit, ...]]:
+        """Return the server's synthesis and what it names as its base; ``None`` for none (F-04)."""
+        self.ensure_bank()
+        answer = self.client.reflect(
+            self.bank,
+            query,
+            context=context,
+            budget=self.config.recall_budget,
+            tags=self.scope.recall_tags,
+            tags_match=self.scope.tags_match,
+        )
+        text = answer.get("text") if isinstance(answer, dict) else None
+        hits, _ = answers.hits_of(answers.reflected(answer), self.bank)
+        return (js.trim(text) or None) if isinstance(text, str) else None, hits
+
+    def send(self, items: Sequence[Queued], operation_id: str | None, limit_ms: float | None) -> str | None:
+        """Send a batch of the queue and return the server's id for the work (Q-06 to Q-08)."""
+        self.ensure_bank(limit_ms)
+        answer = self.client.retain_batch(
+            self.bank,
+            [self._item(item) for item in items],
+            async_=True,
+            operation_id=operation_id,
+            limit_ms=limit_ms,
+        )
+        operation = answer.get("operation_id") if isinstance(answer, dict) else None
+        return operation if isinstance(operation, str) else None
+
+    def _item(self, item: Queued) -> Item:
+        return Item(
+            item.content,
+            timestamp=item.at_ms,
+            context=self.config.retain_context if item.context is None else item.context,
+            metadata={"session_id": item.session_id},
+            tags=self.scope.retain_tags,
+        )
+
+    def send_transcript(self, text: str, *, document_id: str, session_id: str, started_ms: float) -> None:
+        """Send a transcript as one document (A-06)."""
+        self.ensure_bank()
+        item = Item(
+            text,
+            timestamp=started_ms,
+            context=self.config.retain_context,
+            metadata={"session_id": session_id},
+            document_id=document_id,
+            tags=self.scope.retain_tags,
+        )
+        self.client.retain(self.bank, item, async_=True)

@@ -1,0 +1,109 @@
+"""A session's copy of a bank's mental models: loaded in the background, cached for the instructions (B-04, B-06)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from ipy_memory.errors import MemoryToolkitError
+from ipy_memory.hindsight import mental_models
+from ipy_memory.hindsight.client import items_of
+
+if TYPE_CHECKING:
+    from ipy_memory.clock import Clock, Timers
+    from ipy_memory.hindsight.service import Service
+
+MENTAL_MODEL_FIRST_TURN_DEADLINE_MS = 1_500
+"""The first turn waits no longer than this for the models."""
+
+log = logging.getLogger("ipy_memory.hindsight")
+
+
+class ModelSnapshot:
+    """A bank's mental models as one block; ``block`` is ``None`` while there is none."""
+
+    def __init__(self, service: Service, *, clock: Clock, timers: Timers) -> None:
+        self._service = service
+        self._clock = clock
+        self._timers = timers
+        self._lock = threading.Lock()
+        self._ready = threading.Event()
+        self._ready.set()
+        self._tried_ms: int | None = None
+        self.block: str | None = None
+
+    def start(self) -> None:
+        """Load the models in the background, seeding the bank first where that is wanted."""
+        if self._service.config.mental_models_enabled:
+            self._in_background(seed=self._service.config.mental_model_auto_seed)
+
+    def wait(self) -> None:
+        """Wait for a load that is under way, up to the first turn's deadline."""
+        self._ready.wait(MENTAL_MODEL_FIRST_TURN_DEADLINE_MS / 1000)
+
+    def refresh_if_old(self) -> None:
+        """Load again in the background when the snapshot is older than the interval (B-04)."""
+        config = self._service.config
+        age = None if self._tried_ms is None else self._clock.now_ms() - self._tried_ms
+        if (
+            config.mental_models_enabled
+            and config.mental_model_refresh_interval_ms > 0
+            and age is not None
+            and age > config.mental_model_refresh_interval_ms
+            and self._ready.is_set()
+        ):
+            self._in_background(seed=False)
+
+    def reload(self) -> bool:
+        """Load now; ``False`` when that failed (the block then stays as it was)."""
+        return self._service.config.mental_models_enabled and self._load(seed=False)
+
+    def _in_background(self, *, seed: bool) -> None:
+        def load() -> None:
+            self._load(seed=seed)
+
+        self._ready.clear()
+        self._timers.call_later(0, load)
+
+    def _load(self, *, seed: bool) -> bool:
+        service = self._service
+        try:
+            with self._lock:
+                service.ensure_bank()
+                if seed:
+                    self._seed()
+                listed = service.client.list_mental_models(service.bank, detail="content")
+                models = mental_models.models_of(items_of(listed))
+                shown = mental_models.shown_models(models, service.scope.recall_tags)
+                budget = service.config.mental_model_max_render_chars
+                self.block = mental_models.render_block(shown, budget) or None
+                return True
+        except MemoryToolkitError as error:
+            log.debug("Hindsight: mental models of %s could not be loaded: %s", service.bank, error)
+            return False
+        finally:
+            self._tried_ms = self._clock.now_ms()
+            self._ready.set()
+
+    def _seed(self) -> None:
+        service = self._service
+        try:
+            listed = service.client.list_mental_models(service.bank, detail="metadata")
+        except MemoryToolkitError as error:
+            log.debug("Hindsight: mental models of %s could not be listed: %s", service.bank, error)
+            return
+        wanted = mental_models.seeds_for(service.config.scoping, service.scope.retain_tags)
+        for seed in mental_models.missing_seeds(wanted, mental_models.models_of(items_of(listed))):
+            try:
+                service.client.create_mental_model(
+                    service.bank,
+                    seed.name,
+                    seed.source_query,
+                    id=seed.id,
+                    tags=seed.tags or None,
+                    max_tokens=seed.max_tokens,
+                    trigger=mental_models.TRIGGER,
+                )
+            except MemoryToolkitError as error:
+                log.debug("Hindsight: mental model %s could not be made: %s", seed.id, error)

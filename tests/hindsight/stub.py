@@ -1,0 +1,118 @@
+"""A stand-in for a Hindsight server on the loopback interface: records requests, answers by rules."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+Rule = Mapping[str, Any]
+
+
+class StubServer:
+    """The first rule whose conditions hold answers; without one, ``200 {}``."""
+
+    def __init__(self, rules: Sequence[Rule] = ()) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.released = threading.Event()
+        self._lock = threading.Lock()
+        self.answer_with(rules)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self._server.block_on_close = False
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.released.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def answer_with(self, rules: Sequence[Rule]) -> None:
+        self._rules = [dict(rule) for rule in rules]
+
+    def _take(self, method: str, url: str) -> Rule:
+        for rule in self._rules:
+            if (
+                rule.get("method", method) == method
+                and rule.get("url", url) == url
+                and url.startswith(rule.get("url_prefix", ""))
+                and rule.get("url_contains", "") in url
+                and rule.get("times", 1) > 0
+            ):
+                if "times" in rule:
+                    rule["times"] -= 1
+                return rule
+        return {}
+
+    def _record(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Rule:
+        kept = {name: headers[name] for name in ("authorization", "content-type", "user-agent") if name in headers}
+        parsed = json.loads(body) if body else None
+        with self._lock:
+            self.requests.append({"method": method, "url": url, "headers": kept, "body": parsed})
+            return self._take(method, url)
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        stub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self) -> None:
+                size = int(self.headers.get("content-length") or 0)
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                rule = stub._record(self.command, self.path, headers, self.rfile.read(size))
+                if delay := rule.get("delay_ms"):
+                    stub.released.wait(delay / 1000)
+                raw = rule["text"] if "text" in rule else json.dumps(rule.get("body", {}), ensure_ascii=False)
+                body = raw.encode("utf-8", "surrogatepass")
+                try:
+                    self.send_response(rule.get("status", 200))
+                    self.send_header("content-type", rule.get("content_type", "application/json"))
+                    self.send_header("content-length", str(len(body)))
+                    for name, value in rule.get("headers", {}).items():
+                        self.send_header(name, value)
+                    self.end_headers()
+                    self._write(body, rule.get("drip_seconds"))
+                except OSError:
+                    self.close_connection = True
+
+            def _write(self, body: bytes, drip: float | None) -> None:
+                if drip is None:
+                    self.wfile.write(body)
+                    return
+                for byte in body:
+                    self.wfile.write(bytes([byte]))
+                    if stub.released.wait(drip):
+                        return
+
+            do_GET = do_PUT = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815
+
+            def log_message(self, *_: object) -> None:
+                return
+
+        return Handler
+
+
+def until(true: Any, seconds: float = 10.0) -> None:
+    """Wait for something another thread does; fails after ``seconds``."""
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            raise AssertionError("did not happen in time")
+        threading.Event().wait(0.005)
