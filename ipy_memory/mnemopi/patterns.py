@@ -18,7 +18,29 @@ _WINDOW = 50
 _DATE_WINDOW = 100
 _CONTEXT_WORDS = 3
 _LONGEST_DROPPED = 2
-_DROPPED = frozenset("the and for was of to a an in on at by is are has had not but or".split())
+_DROPPED = frozenset(
+    (
+        "the",
+        "and",
+        "for",
+        "was",
+        "of",
+        "to",
+        "a",
+        "an",
+        "in",
+        "on",
+        "at",
+        "by",
+        "is",
+        "are",
+        "has",
+        "had",
+        "not",
+        "but",
+        "or",
+    )
+)
 
 _S = js.WHITESPACE
 _UNITS = (

@@ -1,0 +1,227 @@
+"""Sleep: old working memories become episodes. The memories themselves stay and are safe from any trim."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ipy_memory import js, jsdate
+from ipy_memory.clock import memory_id
+from ipy_memory.mnemopi.bank import AUTHOR_ID, AUTHOR_TYPE
+from ipy_memory.mnemopi.degradation import degrade
+from ipy_memory.mnemopi.extraction import Extracted, heuristic_facts
+from ipy_memory.mnemopi.fact_rows import FactRows
+from ipy_memory.mnemopi.graph import Graph
+from ipy_memory.mnemopi.patterns import KG_PREDICATE, MAX_LENGTH, extract_patterns, extract_relations
+from ipy_memory.mnemopi.pending import Pending
+from ipy_memory.mnemopi.removal import TRIM_AGE_MS, TRIM_ROWS
+from ipy_memory.mnemopi.summaries import OldMemory, episodes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ipy_memory.mnemopi.bank import Bank
+    from ipy_memory.mnemopi.summaries import Episode
+
+SLEEP_AGE_MS = 12 * 3_600_000
+"""How old a memory must be to be consolidated."""
+
+OVERFLOW_SLACK = 100
+"""How many more than needed are consolidated early, so that not every later write makes an episode of its own."""
+
+EPISODE_SOURCE = "sleep_consolidation"
+EPISODE_IMPORTANCE = 0.6
+
+_DEFAULT_SESSION = "default"
+_NOTHING = {"status": "no_op", "message": "No old working memories to consolidate"}
+_COLUMNS = "id, COALESCE(embed_text, content), source, valid_until, scope, veracity"
+
+
+def sleep(bank: Bank, *, dry_run: bool = False) -> dict[str, Any]:
+    """Consolidate the bank's memories of twelve hours and more, then let episodes age (T-15).
+
+    Parameters
+    ----------
+    bank
+        The bank; opened for writing unless ``dry_run``.
+    dry_run
+        Compute the answer and write nothing.
+
+    Returns
+    -------
+    dict
+        What was done, in the real system's words.
+    """
+    return _sleep_session(bank, bank.name, dry_run)
+
+
+def sleep_all(bank: Bank, *, dry_run: bool = False) -> dict[str, Any]:
+    """Consolidate the old memories of every session name in the bank, those with the oldest first."""
+    with bank.reading() as connection:
+        sessions = connection.execute(
+            "SELECT COALESCE(session_id, 'default'), count(*) FROM working_memory"
+            " WHERE timestamp < ? AND consolidated_at IS NULL GROUP BY 1 ORDER BY min(timestamp)",
+            (_cutoff(bank),),
+        ).fetchall()
+    counts = {"sessions_scanned": len(sessions), "sessions_consolidated": 0}
+    counts |= {"items_consolidated": 0, "summaries_created": 0, "llm_used": 0, "errors": 0}
+    if not sessions:
+        return {"dry_run": dry_run, **_NOTHING, **counts, "session_results": []}
+    results = []
+    for session, eligible in sessions:
+        result = _sleep_session(bank, session or _DEFAULT_SESSION, dry_run)
+        results.append({**result, "session_id": session, "eligible": eligible})
+        counts["sessions_consolidated"] += result["status"] != _NOTHING["status"]
+        for name in ("items_consolidated", "summaries_created", "llm_used"):
+            counts[name] += result.get(name, 0)
+    return {
+        "dry_run": dry_run,
+        "status": "dry_run" if dry_run else "consolidated",
+        **counts,
+        "error_details": [],
+        "session_results": results,
+        "degradation": degrade(bank, dry_run=dry_run),
+        "original_session": bank.name,
+    }
+
+
+def promote_before_trim(bank: Bank, *, incoming: int = 0) -> list[str]:
+    """Consolidate whatever a trim would delete, and return the ids; call it inside the write's own transaction.
+
+    The real engine deletes memories over a day old, and those beyond the newest thousand, unless they were
+    consolidated. So before they can be in its way, those of twelve hours and more are consolidated, and on overflow
+    the oldest of the younger ones as well.
+
+    Parameters
+    ----------
+    bank
+        The bank.
+    incoming
+        How many new memories are about to be written.
+    """
+    with bank.transaction() as connection:
+        room = TRIM_ROWS - max(1, incoming)
+        now_ms = bank.clock.now_ms()
+        endangered = connection.execute(
+            "SELECT count(*), COALESCE(sum(timestamp < ?), 0) FROM working_memory"
+            " WHERE session_id = ? AND consolidated_at IS NULL AND COALESCE(trust_tier, '') <> 'IMPORTED'",
+            (jsdate.iso(now_ms - TRIM_AGE_MS), bank.name),
+        ).fetchone()
+        if endangered[0] <= room and not endangered[1]:
+            return []
+        if endangered[0] > room:
+            room -= OVERFLOW_SLACK
+        memories = _memories(
+            bank,
+            "session_id = :session AND (timestamp < :cutoff OR (COALESCE(trust_tier, '') <> 'IMPORTED' AND id NOT IN"
+            " (SELECT id FROM working_memory WHERE session_id = :session AND consolidated_at IS NULL"
+            " AND COALESCE(trust_tier, '') <> 'IMPORTED' ORDER BY timestamp DESC, rowid DESC LIMIT :room)))",
+            {"session": bank.name, "cutoff": _cutoff(bank), "room": max(0, room)},
+        )
+        _consolidate(bank, bank.name, memories)
+        return [memory.id for memory in memories]
+
+
+def _sleep_session(bank: Bank, session: str, dry_run: bool) -> dict[str, Any]:
+    if dry_run:
+        with bank.reading():
+            memories = _eligible(bank, session)
+            created = sum(1 for _ in episodes(memories, bank.config.max_episode_chars))
+    else:
+        with bank.transaction():
+            memories = _eligible(bank, session)
+            created = _consolidate(bank, session, memories)
+    if not memories:
+        return {"dry_run": dry_run, **_NOTHING}
+    return {
+        "dry_run": dry_run,
+        "status": "dry_run" if dry_run else "consolidated",
+        "items_consolidated": len(memories),
+        "summaries_created": created,
+        "conflicts_resolved": 0,
+        "llm_used": 0,
+        "method": "aaak",
+        "consolidated_ids": [memory.id for memory in memories],
+        "degradation": degrade(bank, dry_run=dry_run),
+    }
+
+
+def _cutoff(bank: Bank) -> str:
+    return jsdate.iso(bank.clock.now_ms() - SLEEP_AGE_MS)
+
+
+def _eligible(bank: Bank, session: str) -> list[OldMemory]:
+    return _memories(
+        bank,
+        f"COALESCE(session_id, '{_DEFAULT_SESSION}') = :session AND timestamp < :cutoff",
+        {"session": session, "cutoff": _cutoff(bank), "most": bank.config.sleep_batch},
+        "LIMIT :most",
+    )
+
+
+def _memories(bank: Bank, where: str, values: dict[str, Any], limit: str = "") -> list[OldMemory]:
+    rows = bank.connection.execute(
+        f"SELECT {_COLUMNS} FROM working_memory WHERE consolidated_at IS NULL AND {where}"
+        f" ORDER BY timestamp, rowid {limit}",
+        values,
+    )
+    return [OldMemory(*row) for row in rows]
+
+
+def _consolidate(bank: Bank, session: str, memories: Sequence[OldMemory]) -> int:
+    if not memories:
+        return 0
+    now = jsdate.iso(bank.clock.now_ms())
+    bank.connection.executemany(
+        "UPDATE working_memory SET consolidated_at = ? WHERE id = ?", [(now, memory.id) for memory in memories]
+    )
+    graph = Graph(bank, session)
+    created = 0
+    for episode in episodes(memories, bank.config.max_episode_chars):
+        _store(bank, graph, episode, now)
+        created += 1
+    bank.connection.execute(
+        "INSERT INTO consolidation_log (session_id, items_consolidated, summary_preview, created_at)"
+        " VALUES (?, ?, ?, ?)",
+        (session, len(memories), f"{created} summaries (aaak) from {len(memories)} items", now),
+    )
+    return created
+
+
+def _store(bank: Bank, graph: Graph, episode: Episode, now: str) -> None:
+    episode_id = memory_id(episode.text, now, bank.ids.nonce())
+    row = {
+        "id": episode_id,
+        "content": episode.text,
+        "source": EPISODE_SOURCE,
+        "timestamp": now,
+        "session_id": graph.session,
+        "importance": EPISODE_IMPORTANCE,
+        "metadata_json": js.json_text(episode.metadata),
+        "summary_of": ",".join(episode.members),
+        "veracity": episode.veracity,
+        "valid_until": episode.valid_until,
+        "scope": episode.scope,
+        "author_id": AUTHOR_ID,
+        "author_type": AUTHOR_TYPE,
+        "channel_id": graph.session,
+        "created_at": now,
+    }
+    bank.connection.execute(
+        f"INSERT INTO episodic_memory ({', '.join(row)}) VALUES ({', '.join(f':{name}' for name in row)})", row
+    )
+    _store_patterns(FactRows(bank.connection, graph.session, episode_id, now), episode.text)
+    graph.ingest(episode_id, episode.text)
+    if bank.embedder is not None:
+        bank.pending.append(Pending("embed", episode_id, episode.text))
+
+
+def _store_patterns(rows: FactRows, text: str) -> None:
+    for found in extract_patterns(text):
+        rows.add_fact(found.type, found.key, found.value, found.importance, found.snippet)
+        if found.event:
+            rows.add_event(found.value, found.snippet)
+    if js.units(text) > MAX_LENGTH:
+        return
+    rows.add_extracted(Extracted(facts=tuple(heuristic_facts(text))))
+    for subject, object_ in extract_relations(text):
+        rows.add_relation(subject, KG_PREDICATE, object_)
