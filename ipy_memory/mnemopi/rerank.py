@@ -27,7 +27,7 @@ def jaccard(ours: AbstractSet[str], theirs: AbstractSet[str]) -> float:
 def mmr(
     items: Sequence[Item],
     lam: float,
-    top_k: int,
+    top_k: float,
     *,
     score: Callable[[Item], float],
     content: Callable[[Item], str],
@@ -41,7 +41,7 @@ def mmr(
     lam
         1 looks at the score alone, 0 at variety alone.
     top_k
-        How many to return.
+        How many to return; a fraction is cut off.
     score, content
         What to read from an item.
     """
@@ -49,7 +49,7 @@ def mmr(
     taken: list[Item] = []
     likeness = [0.0] * len(left)
     word_sets = [words(content(item)) for item in left]
-    while left and len(taken) < top_k:
+    while left and len(taken) < int(top_k):
         gains = [lam * score(item) - (1 - lam) * like for item, like in zip(left, likeness, strict=True)]
         best = gains.index(max(gains)) if taken else 0
         taken.append(left.pop(best))
