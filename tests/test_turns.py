@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipy_memory import js
+from ipy_memory.turns import (
+    CONTEXT_HEADING,
+    Message,
+    compose_query,
+    cut_query,
+    has_substance,
+    last_turns,
+    messages_of,
+    plain_transcript,
+    strip_protocol,
+    strip_tags,
+    transcript,
+    truncate_tokens,
+    user_transcript,
+    user_turns,
+)
+
+roles = st.sampled_from(["user", "assistant"])
+texts = st.text(st.characters(codec="utf-8"), max_size=60)
+conversations = st.lists(st.builds(Message, roles, texts), max_size=8)
+
+
+def entry(role: str, content: object, **more: object) -> dict[str, object]:
+    return {"type": "message", "message": {"role": role, "content": content}, **more}
+
+
+def test_messages_are_the_user_and_assistant_entries_that_say_something() -> None:
+    log = [
+        entry("user", "hello", timestamp="2026-05-01T10:00:00.000Z"),
+        entry(
+            "assistant",
+            [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
+        ),
+        entry("assistant", "..."),
+        entry("toolResult", "output"),
+        {"type": "compaction", "summary": "x"},
+        {"type": "message"},
+        entry("user", None),
+    ]
+    assert messages_of(log) == [Message("user", "hello", "2026-05-01T10:00:00.000Z"), Message("assistant", "a\nb")]
+
+
+@pytest.mark.claim("A-01", "A-06")
+@pytest.mark.parametrize("tag", ["memories", "mental_models", "hindsight_memories", "relevant_memories"])
+def test_blocks_put_into_a_prompt_do_not_come_back(tag: str) -> None:
+    assert strip_tags(f"a <{tag}>\nold\n</{tag}> b <{tag}>x</{tag}>") == "a  b "
+
+
+def test_an_unclosed_block_stays() -> None:
+    assert strip_tags("<memories>never closed") == "<memories>never closed"
+
+
+@given(conversations)
+def test_marker_lines_leave_with_the_frame(messages: list[Message]) -> None:
+    framed = transcript(messages, full=True)
+    assert plain_transcript(messages).message_count in {0, framed.message_count}
+    if framed.text is not None:
+        bare = strip_protocol(framed.text)
+        assert "[user:end]" not in bare.split("\n")
+        assert strip_protocol(bare) == bare
+
+
+@given(conversations, st.integers(-2, 10))
+def test_last_turns_is_a_tail_with_that_many_user_messages(messages: list[Message], turns: int) -> None:
+    kept = list(last_turns(messages, turns))
+    assert kept == messages[len(messages) - len(kept) :]
+    assert user_turns(kept) == min(max(turns, 0), user_turns(messages))
+
+
+@pytest.mark.claim("A-01")
+def test_the_query_has_earlier_turns_above_the_latest_message() -> None:
+    messages = [
+        Message("user", "too old"),
+        Message("user", "first"),
+        Message("assistant", "<memories>x</memories> reply "),
+        Message("user", " latest "),
+    ]
+    assert compose_query(" latest ", messages, 2) == f"{CONTEXT_HEADING}user: first\nassistant: reply\n\nlatest"
+    assert compose_query(" latest ", messages, 1) == "latest"
+
+
+@pytest.mark.claim("A-02")
+@given(conversations, texts, st.integers(1, 200), st.integers(0, 5))
+def test_a_cut_query_fits_and_keeps_the_latest_message(
+    messages: list[Message], latest: str, limit: int, turns: int
+) -> None:
+    query = compose_query(latest, messages, turns)
+    cut = cut_query(query, latest, limit)
+    assert js.units(cut) <= max(limit, 0)
+    wanted = js.trim(latest)
+    if js.units(wanted) <= limit:
+        assert cut.endswith(wanted)
+    else:
+        assert cut == js.cut(wanted, 0, limit) or cut == query
+    assert cut_query(query, latest, 0) == query
+
+
+@pytest.mark.claim("A-06")
+def test_a_transcript_frames_what_has_substance() -> None:
+    messages = [
+        Message("user", "first question", "2026-05-01"),
+        Message("assistant", "..."),
+        Message("user", "second", " "),
+    ]
+    assert transcript(messages, full=True, stamps=True).text == (
+        "[role: user]\n[timestamp: 2026-05-01]\nfirst question\n[user:end]\n\n[role: user]\nsecond\n[user:end]"
+    )
+    assert transcript(messages, full=False).message_count == 1
+    assert transcript([Message("assistant", "alone here")], full=False).text is None
+    assert user_transcript(messages).message_count == 2
+
+
+@given(texts, st.integers(0, 20))
+def test_truncated_text_is_a_beginning_with_a_mark(text: str, limit: int) -> None:
+    cut = truncate_tokens(text, limit)
+    assert cut == text or (cut.endswith("…") and text.startswith(js.pairs(cut[:-1])[:-1]))
+    assert js.units(cut) <= max(4 * limit, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"), [("", False), ("_-!", False), ("é", True), ("½", True), ("👍", False), ("٣", True)]
+)
+def test_substance_is_a_letter_or_a_number(text: str, says: bool) -> None:
+    assert has_substance(text) is says
