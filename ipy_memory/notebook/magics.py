@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
-from traitlets import Bool, Enum, Integer, TraitError, Unicode, observe, validate
+from traitlets import Bool, Enum, Integer, Unicode, observe
 
 from ipy_memory.errors import MagicError, MemoryToolkitError
 from ipy_memory.notebook import complete, literal
@@ -104,18 +104,13 @@ class MemoryMagics(Magics):
     database = Unicode("", help="Path of the Mnemopi database; empty: as the settings say.").tag(config=True)
     cwd = Unicode("", help="Project folder; empty: the working directory when the session opens.").tag(config=True)
     agent_dir = Unicode("", help="Folder of the agent's settings and memories; empty: the usual one.").tag(config=True)
-    limit = Integer(0, help="At most this many hits; 0: as the settings say.").tag(config=True)
+    limit = Integer(0, min=0, help="At most this many hits; 0: as the settings say.").tag(config=True)
     debug = Bool(False, help="Show whole tracebacks instead of one line.").tag(config=True)
 
     def __init__(self, shell: InteractiveShell, **traits: Any) -> None:
         self._session: MemorySession | None = None
+        self.replaced: dict[str, dict[str, Callable[..., Any]]] = {}
         super().__init__(shell, **traits)
-
-    @validate("limit")
-    def _not_negative(self, proposal: Mapping[str, Any]) -> int:
-        if proposal["value"] < 0:
-            raise TraitError("limit must be 0 or more")
-        return int(proposal["value"])
 
     @observe("backend", "scope", "database", "cwd", "agent_dir")
     def _settings_changed(self, _change: object) -> None:
@@ -290,22 +285,30 @@ def load(shell: InteractiveShell) -> None:
     """Add the magics to a shell; what an earlier load has left is taken out first (N-06)."""
     unload(shell)
     magics = MemoryMagics(shell)
+    # IPython has a %recall of its own (%rep is the same); it comes back when we go.
+    magics.replaced = {
+        kind: {name: shell.find_magic(name, kind) for name in literal.NAMES if name in table}
+        for kind, table in shell.magics_manager.magics.items()
+    }
     shell.register_magics(magics)
     literal.install(shell)
     complete.install(shell, magics)
 
 
 def unload(shell: InteractiveShell) -> None:
-    """Take out everything that :func:`load` added, and close the session."""
+    """Take out everything that :func:`load` added, put back what it replaced, and close the session."""
     manager = shell.magics_manager
     magics = manager.registry.pop(MemoryMagics.__name__, None)
     literal.remove(shell)
     complete.remove(shell)
     if magics is None:
         return
-    for table in manager.magics.values():
+    for kind, table in manager.magics.items():
         for name in literal.NAMES:
-            if getattr(table.get(name), "__self__", None) is magics:
-                del table[name]
+            if getattr(table.get(name), "__self__", None) is not magics:
+                continue
+            del table[name]
+            if name in magics.replaced[kind]:
+                table[name] = magics.replaced[kind][name]
     shell.configurables[:] = [one for one in shell.configurables if one is not magics]
     magics.close_session()

@@ -1,0 +1,119 @@
+"""A real shell without a front end, the extension loaded into it, and a session that answers from lists."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from IPython.core.displayhook import DisplayHook
+from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
+from IPython.utils.capture import capture_output
+from traitlets import Type
+from traitlets.config import Config
+
+import ipy_memory
+import ipy_memory.session
+from ipy_memory.notebook.magics import MemoryMagics
+from tests.notebook.fakes import FakeSession
+
+
+@dataclass
+class Ran:
+    """What a cell gave: its result, what it displayed and what it printed."""
+
+    result: Any
+    error: BaseException | None
+    outputs: list[dict[str, str]]
+    stdout: str
+    stderr: str
+
+
+class RecordingHook(DisplayHook):
+    """Keeps what a cell's value shows, as a kernel would send it."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.shown: list[dict[str, str]] = []
+
+    def write_output_prompt(self) -> None:
+        """Nothing: a kernel has no prompt."""
+
+    def write_format_data(self, format_dict: dict[str, str], md_dict: object = None) -> None:
+        self.shown.append(format_dict)
+
+    def finish_displayhook(self) -> None:
+        """Nothing: a kernel writes no newline."""
+
+
+class RecordingShell(InteractiveShell):
+    displayhook_class = Type(RecordingHook)
+
+
+class Notebook:
+    """Runs cells in a shell, as a front end would."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+
+    def run(self, cell: str) -> Ran:
+        hook = self.shell.displayhook
+        hook.shown.clear()
+        with capture_output() as captured:
+            done: ExecutionResult = self.shell.run_cell(cell)
+        error = done.error_before_exec or done.error_in_exec
+        outputs = [*(output.data for output in captured.outputs), *hook.shown]
+        return Ran(done.result, error, outputs, captured.stdout, captured.stderr)
+
+    @property
+    def magics(self) -> MemoryMagics:
+        magics = self.shell.magics_manager.registry["MemoryMagics"]
+        assert isinstance(magics, MemoryMagics)
+        return magics
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("PI_CODING_AGENT_DIR", raising=False)
+    config = Config()
+    config.HistoryManager.enabled = False
+    RecordingShell.clear_instance()
+    hook = sys.displayhook
+    shell = RecordingShell.instance(config=config)
+    yield shell
+    sys.displayhook = hook
+    ipy_memory.unload_ipython_extension(shell)
+    RecordingShell.clear_instance()
+
+
+@pytest.fixture
+def bare(shell: InteractiveShell) -> Notebook:
+    """A notebook with the extension loaded and nothing chosen."""
+    notebook = Notebook(shell)
+    loaded = notebook.run("%load_ext ipy_memory")
+    assert loaded.error is None
+    return notebook
+
+
+@pytest.fixture
+def session() -> FakeSession:
+    return FakeSession()
+
+
+@pytest.fixture
+def notebook(bare: Notebook, session: FakeSession, monkeypatch: pytest.MonkeyPatch) -> Notebook:
+    """A notebook whose session answers from lists."""
+
+    def open_session(
+        backend: str | None, cwd: str | None, database: str | None, settings: dict[str, Any], **more: Any
+    ) -> FakeSession:
+        session.opened = {"backend": backend, "cwd": cwd, "database": database, "settings": settings, **more}
+        return session
+
+    monkeypatch.setattr(ipy_memory.session, "open_session", open_session, raising=False)
+    return bare

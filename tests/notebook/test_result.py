@@ -1,0 +1,121 @@
+"""What a result shows: exact plain text, and HTML in which memory text is only data."""
+
+from __future__ import annotations
+
+import pickle
+from html.parser import HTMLParser
+
+import pytest
+
+from ipy_memory.frames import hits_frame, retain_frame
+from ipy_memory.model import Hit, Receipt, RetainItem, ToolResult
+from ipy_memory.notebook.result import RecallFrame, ReflectResult, RetainFrame, TableResult, TextResult
+
+PAYLOADS = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    '"><svg onload=alert(1)>',
+    "</pre><iframe src=//x>",
+    "&lt;b&gt; &amp;",
+    "'; DROP TABLE x; --",
+    "$\\href{javascript:alert(1)}{x}$",
+    "[x](javascript:alert(1))",
+]
+ALLOWED = {"pre", "table", "thead", "tbody", "tr", "th", "td", "p", "small"}
+
+
+class Reader(HTMLParser):
+    """Collects the elements, attributes and text of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.names: set[str] = set()
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.names |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def shown(payload: str) -> list[dict[str, str]]:
+    """Return the display of every kind of result whose every text is the payload."""
+    hit = Hit(payload, payload, source=payload, timestamp=payload, bank=payload, tier=payload, type=payload)
+    result = ToolResult(payload, hits=(hit,), notes=(payload,))
+    frame = hits_frame((hit,), text=payload, notes=(payload,))
+    item = RetainItem(payload, payload)
+    stored = retain_frame([item], Receipt(1, payload, payload, (payload,)), text=payload, notes=(payload,))
+    return [
+        RecallFrame(frame)._repr_mimebundle_(),
+        RetainFrame(stored)._repr_mimebundle_(),
+        ReflectResult(result, frame)._repr_mimebundle_(),
+        TextResult(payload, notes=[payload])._repr_mimebundle_(),
+        TableResult((payload,), [(payload,)], notes=[payload])._repr_mimebundle_(),
+    ]
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_memory_text_adds_no_element_to_the_page(payload: str) -> None:
+    for bundle in shown(payload):
+        page = Reader(bundle["text/html"])
+        assert page.tags <= ALLOWED
+        assert page.names <= {"class", "style", "scope"}
+        assert payload in page.text
+
+
+@pytest.mark.parametrize("steering", ["\x1b[31m", "\x07", "\u202e", "\u2066", "\x9b", "\x00"])
+def test_steering_characters_are_shown_and_not_obeyed(steering: str) -> None:
+    for bundle in shown(f"a{steering}b"):
+        assert not set(steering) & set("\x1b\x07\x9b\x00\u202e\u2066") & set(bundle["text/html"])
+        assert f"⟨U+{ord(steering[0]):04X}⟩" in bundle["text/html"]
+
+
+@pytest.mark.claim("N-02")
+def test_plain_text_is_exact_and_can_be_encoded() -> None:
+    text = 'Found 1 relevant memory (as of …):\n\n- <b>"x"</b> \\n $y$  two '
+    frame = RecallFrame(hits_frame([Hit("a", "x")], text=text))
+    assert frame._repr_mimebundle_()["text/plain"] == text
+    half = RecallFrame(hits_frame([Hit("a", "x\ud83d…")], text="x\ud83d…"))
+    assert half.attrs["text"] == "x\ud83d…"
+    for shown_text in half._repr_mimebundle_().values():
+        shown_text.encode()
+
+
+def test_the_table_shows_what_the_text_leaves_out() -> None:
+    hits = [
+        Hit("a1", "x", score=0.51239, bank="shop", timestamp="2026-05-30T10:00:00Z"),
+        Hit(None, "y", full_length=812),
+    ]
+    hits.append(Hit("c3", "z…", truncated=True, full_length=1203))
+    page = Reader(RecallFrame(hits_frame(hits, text="t"))._repr_mimebundle_()["text/html"])
+    for words in ("a1", "0.5124", "shop", "2026-05-30", "812", "1203, cut", "length"):
+        assert words in page.text
+    for words in ("nan", "NaT", "<NA>", "None", "tier"):
+        assert words not in page.text
+
+
+def test_an_empty_result_has_no_table() -> None:
+    html = RecallFrame(hits_frame([], text="No relevant memories found."))._repr_mimebundle_()["text/html"]
+    assert "<table" not in html
+
+
+def test_a_frame_survives_pickling() -> None:
+    again = pickle.loads(pickle.dumps(RecallFrame(hits_frame([Hit("a", "x")], text="t"))))
+    assert again._repr_mimebundle_()["text/plain"] == "t"
+    assert not again.quiet
+
+
+def test_a_text_result_is_its_text() -> None:
+    result = TextResult("exact  text")
+    assert (str(result), repr(result)) == ("exact  text", "exact  text")
+
+
+def test_a_table_result_is_aligned_text_and_a_frame() -> None:
+    result = TableResult(("name", "value"), [("a", "1"), ("longer", "2")])
+    assert str(result) == "name    value\na       1\nlonger  2"
+    assert list(result.frame.columns) == ["name", "value"]
