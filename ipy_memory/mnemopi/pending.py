@@ -71,12 +71,19 @@ def _extract(bank: Bank, job: Pending) -> bool:
         return True
     try:
         with bank.transaction() as connection:
-            if connection.execute("SELECT 1 FROM working_memory WHERE id = ?", (job.memory_id,)).fetchone():
+            if _exists(bank, job.memory_id):
                 FactRows(connection, bank.name, job.memory_id, iso(bank.clock.now_ms())).add_extracted(extracted)
     except BankError as error:
         _log.warning("Mnemopi: extracted facts not stored: bank=%s error=%s", bank.name, error)
         return False
     return True
+
+
+def _exists(bank: Bank, memory_id: str) -> bool:
+    return any(
+        bank.connection.execute(f"SELECT 1 FROM {table} WHERE id = ?", (memory_id,)).fetchone()
+        for table in ("working_memory", "episodic_memory")
+    )
 
 
 def read_facts(bank: Bank, text: str) -> Extracted:
@@ -88,7 +95,7 @@ def read_facts(bank: Bank, text: str) -> Extracted:
 
 
 def _embed(bank: Bank, jobs: Sequence[Pending]) -> bool:
-    texts = {job.memory_id: job.text for job in jobs if trim(job.text)}
+    texts = {job.memory_id: job.text for job in jobs if trim(job.text) and _exists(bank, job.memory_id)}
     if not texts or bank.embedder is None:
         return True
     from ipy_memory.mnemopi.embeddings import store_vectors

@@ -110,7 +110,7 @@ def retain_items(
     written: dict[int, _Written] = {}
     failed: dict[int, Exception] = {}
     try:
-        with bank.transaction():
+        with bank.savepoint():
             for index, (content, options, _) in enumerate(prepared):
                 try:
                     with bank.savepoint():
