@@ -5,13 +5,16 @@ A further backend implements :class:`Backend` in a folder of its own and gets a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from threading import Event
 
-    from ipy_memory.model import Answer, Hit, Receipt, RetainItem
+    from ipy_memory.clock import Clock, IdSource, Timers
+    from ipy_memory.mnemopi.embeddings import Embedder
+    from ipy_memory.model import Answer, Hit, Memory, Receipt, RetainItem, ToolResult
+    from ipy_memory.settings import Settings
     from ipy_memory.turns import Message
 
 SUPPORTED = ("hindsight", "mnemopi")
@@ -48,8 +51,8 @@ class Backend(Protocol):
         """Return the exact entry of a hit in the recall text."""
         ...
 
-    def flush(self) -> None:
-        """Wait for everything that is under way or waiting."""
+    def flush(self) -> object:
+        """Wait for everything that is under way or waiting; what the backend reports of it."""
         ...
 
     def status(self) -> Mapping[str, Any]:
@@ -58,6 +61,34 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Finish what is under way and let go of every file, thread and connection."""
+        ...
+
+
+@runtime_checkable
+class Addressable(Protocol):
+    """What a backend whose memories have addresses offers beside the verbs."""
+
+    def memory(self, id: str) -> Memory:  # noqa: A002  the name that recall shows
+        """Return one memory in full, or raise :class:`~ipy_memory.errors.MemoryNotFoundError`."""
+        ...
+
+    def read(self, url: str) -> str:
+        """Return what ``memory://<id>`` shows (M-05)."""
+        ...
+
+    def edit(
+        self,
+        op: str,
+        id: str,  # noqa: A002
+        content: str | None = None,
+        importance: float | None = None,
+        replacement_id: str | None = None,
+    ) -> ToolResult:
+        """Carry out ``memory_edit`` (M-02 to M-04)."""
+        ...
+
+    def one_bank(self, name: str) -> Backend:
+        """Return a backend that reads just this bank and writes nothing."""
         ...
 
 
@@ -105,3 +136,76 @@ class SessionHooks(Protocol):
     def enqueue(self, messages: Sequence[Message]) -> None:
         """Force retention and consolidation (A-12)."""
         ...
+
+
+class Surroundings(Protocol):
+    """What a backend is made from: a session's settings, place, time and ids."""
+
+    settings: Settings
+    cwd: str
+    agent_dir: str
+    env: Mapping[str, str]
+    clock: Clock
+    ids: IdSource
+    timers: Timers
+    session_id: str
+
+
+def resolve_backend(
+    session: Surroundings,
+    *,
+    embedder: Embedder | None = None,
+    completion: Callable[[str], str | None] | None = None,
+) -> Backend | None:
+    """Return the backend that the settings choose, or ``None``; nothing is opened, made or sent yet."""
+    chosen = session.settings.get("memory.backend")
+    if chosen == "mnemopi":
+        return _mnemopi(session, embedder, completion)
+    if chosen == "hindsight" and (session.settings.get("hindsight.apiUrl") or "").strip():
+        return _hindsight(session)
+    return None
+
+
+def _mnemopi(
+    session: Surroundings, embedder: Embedder | None, completion: Callable[[str], str | None] | None
+) -> Backend:
+    from ipy_memory.mnemopi.config import engine_config
+    from ipy_memory.mnemopi.life import MnemopiSession
+    from ipy_memory.mnemopi.readers import OpenBanks
+    from ipy_memory.scoping.mnemopi import mnemopi_scope
+    from ipy_memory.settings import mnemopi_config
+
+    config = mnemopi_config(session.settings, session.agent_dir)
+    engine = engine_config(
+        session.env,
+        proactive_linking=config.proactive_linking,
+        no_embeddings=config.no_embeddings,
+        polyphonic_recall=config.polyphonic_recall,
+        enhanced_recall=config.enhanced_recall,
+    )
+    banks = OpenBanks(
+        clock=session.clock,
+        ids=session.ids,
+        config=engine,
+        embedder=None if engine.no_embeddings else embedder,
+        completion=completion,
+    )
+    scope = mnemopi_scope(config, session.cwd)
+    home = session.env.get("HOME", "")
+    return MnemopiSession(config, scope, banks, cwd=session.cwd, session_id=session.session_id, home=home)
+
+
+def _hindsight(session: Surroundings) -> Backend:
+    from ipy_memory.hindsight.backend import HindsightBackend
+    from ipy_memory.scoping.hindsight import hindsight_scope
+    from ipy_memory.settings import hindsight_config
+
+    config = hindsight_config(session.settings)
+    return HindsightBackend(
+        config,
+        hindsight_scope(config, session.cwd),
+        session_id=session.session_id,
+        clock=session.clock,
+        ids=session.ids,
+        timers=session.timers,
+    )

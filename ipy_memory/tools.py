@@ -196,11 +196,12 @@ def _check(tool: str, path: str, schema: Mapping[str, Any], value: Any) -> None:
         for name, inner in value.items():
             _check(tool, path + name, known[name], inner)
         return
-    if isinstance(value, bool) or not isinstance(value, _TYPES[kind]):
+    expected: tuple[type, ...] = _TYPES[kind]
+    if isinstance(value, bool) or not isinstance(value, expected):
         raise ToolInputError(f"{tool}: field {where!r} must be a {kind}, not {type(value).__name__}")
     if "enum" in schema and value not in schema["enum"]:
         raise ToolInputError(f"{tool}: field {where!r} must be one of {', '.join(schema['enum'])}")
-    if kind == "array":
+    if isinstance(value, list | tuple):
         if len(value) < schema.get("minItems", 0):
             raise ToolInputError(f"{tool}: field {where!r} needs at least {schema['minItems']} item")
         for index, inner in enumerate(value):
@@ -239,6 +240,7 @@ class Tool:
         return self.spec.name
 
     def __call__(self, **given: Any) -> ToolResult:
+        """Check the input and carry the call out."""
         check_input(self.spec, given)
         return self.call(**given)
 

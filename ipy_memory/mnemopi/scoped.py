@@ -43,6 +43,14 @@ class TargetAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Unopened:
+    """A bank in scope whose file could not be opened: it counts as a bank that failed."""
+
+    name: str
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
 class ScopedAnswer:
     """The merged hits, each call in order, and the banks that did not answer."""
 
@@ -52,7 +60,7 @@ class ScopedAnswer:
 
 
 def scoped_recall(
-    banks: Sequence[Bank],
+    banks: Sequence[Bank | Unopened],
     query: str,
     limit: int,
     *,
@@ -68,7 +76,7 @@ def scoped_recall(
     Parameters
     ----------
     banks
-        The open banks in scope, in order.
+        The banks in scope, in order; those that could not be opened in their place.
     query
         As typed.
     limit
@@ -97,6 +105,9 @@ def scoped_recall(
     failures: list[tuple[str, Exception]] = []
     counts: dict[int, Counter[tuple[str, str]]] = {}
     for bank in banks:
+        if isinstance(bank, Unopened):
+            _note_failure(TargetAnswer(bank.name, query, error=bank.error), bank.error, answers, failures)
+            continue
         asked = [query, extra] if extra is not None and bank.name == shared_bank else [query]
         counted = counts.setdefault(id(bank.connection), Counter())
         for one in asked:
@@ -106,9 +117,7 @@ def scoped_recall(
             except RecallCancelled:
                 raise
             except MemoryToolkitError as error:
-                log.warning("Mnemopi: scoped recall target failed: bank=%s error=%s", bank.name, error)
-                answers.append(TargetAnswer(bank.name, one, error=error))
-                failures.append((bank.name, error))
+                _note_failure(TargetAnswer(bank.name, one, error=error), error, answers, failures)
                 break
             if should_touch and bank.writable:
                 hits = [_counted(hit, counted, bank) for hit in hits]
@@ -120,10 +129,21 @@ def scoped_recall(
         raise _total_failure(failures)
     merged = _merge([hit for answer in answers for hit in answer.hits], limit, traces)
     if should_touch:
-        for bank in banks:
+        for bank in (bank for bank in banks if not isinstance(bank, Unopened)):
             if (due := counts.pop(id(bank.connection), None)) and bank.writable:
                 touch(bank, due)
     return ScopedAnswer(tuple(merged), tuple(answers), tuple(failures))
+
+
+def _note_failure(
+    answer: TargetAnswer,
+    error: Exception,
+    answers: list[TargetAnswer],
+    failures: list[tuple[str, Exception]],
+) -> None:
+    log.warning("Mnemopi: scoped recall target failed: bank=%s error=%s", answer.bank, error)
+    answers.append(answer)
+    failures.append((answer.bank, error))
 
 
 def _ask(bank: Bank, query: str, limit: int, cancel: Event | None, trace: Trace | None) -> list[Hit]:

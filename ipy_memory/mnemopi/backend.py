@@ -1,0 +1,299 @@
+"""The local engine as a session's backend: recall over the scope, retain, reflect, edit, read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from ipy_memory import text
+from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError
+from ipy_memory.mnemopi import edit as editing
+from ipy_memory.mnemopi import reports
+from ipy_memory.mnemopi.consolidation import promote_before_trim
+from ipy_memory.mnemopi.pending import drain
+from ipy_memory.mnemopi.readers import READ, TOUCH, WRITE, OpenBanks, Target
+from ipy_memory.mnemopi.scoped import ScopedAnswer, Unopened, scoped_recall
+from ipy_memory.mnemopi.store import retain_items
+from ipy_memory.model import Answer, Failure, Receipt, RetainItem, ToolResult
+from ipy_memory.scoping.legacy import LegacyVerdict, legacy_banks
+from ipy_memory.scoping.mnemopi import BankScope, bank_path, banks_folder
+
+if TYPE_CHECKING:
+    from threading import Event
+
+    from ipy_memory.mnemopi.bank import Bank
+    from ipy_memory.mnemopi.trace import Trace
+    from ipy_memory.model import Hit, Memory
+    from ipy_memory.settings import MnemopiConfig
+
+log = logging.getLogger("ipy_memory")
+
+
+class MnemopiBackend:
+    """One session on local bank files.
+
+    Parameters
+    ----------
+    config
+        The ``mnemopi.*`` settings.
+    scope
+        The banks written and read.
+    banks
+        Opens the files.
+    cwd, session_id
+        Of the session; they go into what it retains.
+    home
+        Home folder, shown as ``~``.
+    """
+
+    name = "mnemopi"
+
+    def __init__(
+        self, config: MnemopiConfig, scope: BankScope, banks: OpenBanks, *, cwd: str, session_id: str, home: str
+    ) -> None:
+        self.config = config
+        self.scope = scope
+        self.banks = banks
+        self.cwd = cwd
+        self.session_id = session_id
+        self.home = home
+        self.last_recall_block: str | None = None
+        self._legacy: tuple[LegacyVerdict, ...] | None = None
+
+    @property
+    def retain_bank(self) -> str:
+        """Name of the bank that is written."""
+        return self.scope.retain_bank
+
+    @property
+    def legacy(self) -> tuple[LegacyVerdict, ...]:
+        """The verdict on every legacy candidate, looked at once a session; none in ``global`` mode (L-01, L-02)."""
+        if self._legacy is None:
+            found = () if self.config.scoping == "global" else self._look_for_legacy()
+            self._legacy = tuple(found)
+        return self._legacy
+
+    def recall_targets(self) -> list[Target]:
+        """Return the banks that a recall asks, in order: the scope's own, then rescued ones."""
+        own = [self.target(name) for name in self.scope.recall_banks]
+        return own + [Target(v.name, v.path, rescued=True) for v in self.legacy if v.rescued]
+
+    def edit_targets(self) -> list[Target]:
+        """Return the banks in the order in which an id is looked up (R-13)."""
+        found = [self.target(self.scope.retain_bank), *self.recall_targets(), self.target(self.scope.global_bank)]
+        return list({target.path: target for target in reversed(found)}.values())[::-1]
+
+    def target(self, name: str) -> Target:
+        """Return the file of one of the scope's banks."""
+        return Target(name, bank_path(self.config.db_path, name, self.scope.global_bank))
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        touch: bool = True,
+        cancel: Event | None = None,
+        traces: list[Trace] | None = None,
+        watch: Sequence[str] = (),
+    ) -> Answer:
+        """Return the merged hits of every bank in scope (R-18 to R-21, R-29, R-31, R-34)."""
+        found = self.ask(query, limit=limit, touch=touch, cancel=cancel, traces=traces, watch=watch)
+        notes = [text.bank_failed(bank, str(error)) for bank, error in found.failures]
+        if self._vectors_unused():
+            notes.append(text.VECTORS_UNUSED)
+        return Answer(found.hits, banks=tuple(target.name for target in self.recall_targets()), notes=tuple(notes))
+
+    def ask(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        touch: bool = True,
+        cancel: Event | None = None,
+        traces: list[Trace] | None = None,
+        watch: Sequence[str] = (),
+    ) -> ScopedAnswer:
+        """Return what every bank in scope answers, merged and apart."""
+        tagged = self.config.scoping == "per-project-tagged"
+        return scoped_recall(
+            list(filter(None, (self._opened(target, TOUCH if touch else READ) for target in self.recall_targets()))),
+            query,
+            limit or self.config.recall_limit,
+            project_bank=self.scope.retain_bank if tagged else None,
+            shared_bank=self.scope.global_bank if tagged else None,
+            should_touch=touch,
+            cancel=cancel,
+            traces=traces,
+            watch=watch,
+        )
+
+    def reflect(self, query: str, context: str | None = None, *, touch: bool = True) -> Answer:
+        """Return an overview of what a recall of the query (and the context) finds (F-02, F-03)."""
+        answer = self.recall(text.reflect_query(query, context), touch=touch)
+        return replace(answer, text=text.reflect_text(answer.hits) if answer.hits else None)
+
+    def retain(self, items: Sequence[RetainItem]) -> Receipt:
+        """Write the items to the retain bank (T-05 to T-08); what was retained before is promoted, never trimmed."""
+        return self.retain_for(items, session_id=self.session_id, cwd=self.cwd)
+
+    def retain_for(self, items: Sequence[RetainItem], *, session_id: str, cwd: str) -> Receipt:
+        """Write items under another session's id and folder, such as a sub-agent's (S-12)."""
+        try:
+            bank = self.writer()
+            with bank.transaction():
+                promote_before_trim(bank, incoming=len(items))
+                return retain_items(bank, items, session_id=session_id, cwd=cwd, trim_old=True)
+        except MemoryToolkitError as error:
+            log.warning("retain failed: backend=%s bank=%s error=%s", self.name, self.retain_bank, error)
+            failures = tuple(Failure(index, item.content, error) for index, item in enumerate(items))
+            return Receipt(len(items), self.retain_bank, "stored", (None,) * len(items), failures)
+
+    def bullet(self, hit: Hit) -> str:
+        """Return the exact entry of a hit (R-09)."""
+        return text.mnemopi_bullet(hit)
+
+    def edit(
+        self,
+        op: str,
+        id: str,  # noqa: A002  the tool's own word
+        content: str | None = None,
+        importance: float | None = None,
+        replacement_id: str | None = None,
+    ) -> ToolResult:
+        """Carry out ``memory_edit`` exactly as the tool does (M-02 to M-04)."""
+        done = editing.edit(
+            self._existing(WRITE),
+            cast("editing.Operation", op),  # the tool's schema allows just these
+            id,
+            content=content,
+            importance=importance,
+            replacement_id=replacement_id,
+        )
+        return ToolResult(done.text, done.details)
+
+    def memory(self, id: str) -> Memory:  # noqa: A002
+        """Return one memory in full, from the first bank in scope that has it (R-13)."""
+        return editing.find_in(self._existing(READ), id)
+
+    def read(self, url: str) -> str:
+        """Return what ``memory://<id>`` shows (R-13, M-05)."""
+        return editing.read_address(self._existing(READ), url)
+
+    def one_bank(self, name: str) -> MnemopiBackend:
+        """Return a backend that reads just one bank under the database folder and writes nothing.
+
+        Raises
+        ------
+        BankNotFoundError
+            There is none of this name; the message names those that are near.
+        """
+        path = self._bank_file(name)
+        return OneBankBackend(self, Target(name, path))
+
+    def bank_names(self) -> list[str]:
+        """Return the names of all banks that have a file under the database folder, in order."""
+        names = [self.scope.global_bank] if Path(self.config.db_path).exists() else []
+        with suppress(OSError):
+            names += sorted(p.parent.name for p in banks_folder(self.config.db_path).glob("*/mnemopi.db"))
+        return list(dict.fromkeys(names))
+
+    def status(self) -> Mapping[str, Any]:
+        """Return the scope, the banks, the file and whether vectors are used; opens nothing for writing."""
+        return {
+            "scope": self.config.scoping,
+            "retain bank": self.retain_bank,
+            "recall banks": [target.name for target in self.recall_targets()],
+            "database": reports.shown_path(self.target(self.retain_bank).path, self.home),
+            "vectors": "in use" if self.banks.embedder else "not in use",
+        }
+
+    def flush(self) -> None:
+        """Do the work that waits: vectors, and facts read by a language model (T-13)."""
+        for bank in self.banks.all():
+            if bank.writable and bank.pending:
+                drain(bank)
+
+    def close(self) -> None:
+        """Finish waiting work and close every file."""
+        try:
+            self.flush()
+        finally:
+            self.banks.close()
+
+    def writer(self) -> Bank:
+        """Return the retain bank, made if it is not there."""
+        bank = self.banks.get(self.target(self.retain_bank), WRITE)
+        if bank is None:
+            raise BankNotFoundError("The bank's file vanished while it was opened.", where=self.retain_bank)
+        return bank
+
+    def _existing(self, need: int) -> list[Bank]:
+        targets = [target for target in self.edit_targets() if need != WRITE or target.path.exists()]
+        return [bank for target in targets if (bank := self.banks.get(target, need)) is not None]
+
+    def _opened(self, target: Target, need: int) -> Bank | Unopened | None:
+        try:
+            return self.banks.get(target, need)
+        except BankError as error:
+            return Unopened(target.name, error)
+
+    def _vectors_unused(self) -> bool:
+        if self.banks.embedder is not None:
+            return False
+        return any(has_vectors(bank) for bank in self.banks.all())
+
+    def _look_for_legacy(self) -> list[LegacyVerdict]:
+        return legacy_banks(self.config.db_path, self.cwd, self.scope.recall_banks)
+
+    def _bank_file(self, name: str) -> Path:
+        known = self.bank_names()
+        if name in known:
+            # The name as it stands on disk is tried as it is: a folder's name need not be a valid bank name.
+            if name == self.scope.global_bank:
+                return Path(self.config.db_path)
+            return banks_folder(self.config.db_path) / name / "mnemopi.db"
+        path = bank_path(self.config.db_path, name, self.scope.global_bank)
+        if path.exists():
+            return path
+        near = get_close_matches(name, known, n=3) or known[:5]
+        raise BankNotFoundError(
+            f"There is no bank {name!r}.",
+            where=reports.shown_path(banks_folder(self.config.db_path), self.home),
+            hint=f"there is {', '.join(near)}" if near else "nothing has been retained yet",
+        )
+
+
+class OneBankBackend(MnemopiBackend):
+    """A backend that reads one bank file and writes nothing, not even recall counts."""
+
+    def __init__(self, session: MnemopiBackend, target: Target) -> None:
+        scope = BankScope(target.name, target.name, target.name, target.name, (target.name,))
+        config = replace(session.config, db_path=str(target.path), scoping="global")
+        super().__init__(
+            config, scope, session.banks, cwd=session.cwd, session_id=session.session_id, home=session.home
+        )
+
+    def ask(self, query: str, **options: Any) -> ScopedAnswer:
+        """Return what the bank answers; an unreadable or missing one is an error."""
+        return super().ask(query, **{**options, "touch": False})
+
+    def retain_for(self, items: Sequence[RetainItem], *, session_id: str, cwd: str) -> Receipt:  # noqa: ARG002
+        """Refuse: the bank was opened for reading."""
+        error = BankError("The bank was opened for reading only.", where=self.retain_bank, hint="choose it as a scope")
+        failures = tuple(Failure(index, item.content, error) for index, item in enumerate(items))
+        return Receipt(len(items), self.retain_bank, "stored", (None,) * len(items), failures)
+
+
+def has_vectors(bank: Bank) -> bool:
+    """Tell whether a bank holds any stored vector."""
+    with bank.reading() as connection:
+        try:
+            return connection.execute("SELECT 1 FROM memory_embeddings LIMIT 1").fetchone() is not None
+        except Exception:  # noqa: BLE001  a bank without the table has none
+            return False

@@ -1,0 +1,250 @@
+"""What the local engine does in the life of a session beside its tools: start, first turn, retention, clearing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ipy_memory import js, text, turns
+from ipy_memory.errors import MemoryToolkitError
+from ipy_memory.mnemopi import reports
+from ipy_memory.mnemopi.backend import MnemopiBackend
+from ipy_memory.mnemopi.consolidation import sleep, sleep_all
+from ipy_memory.mnemopi.readers import WRITE, Target
+from ipy_memory.mnemopi.retention import Retention
+from ipy_memory.mnemopi.store import RememberOptions, remember
+from ipy_memory.turns import Message
+
+if TYPE_CHECKING:
+    from ipy_memory.model import Receipt, RetainItem
+
+log = logging.getLogger("ipy_memory")
+
+COMMAND_SOURCE = "coding-agent-memory-command"
+_SEARCH_DEFAULT, _SEARCH_MOST = 10, 50
+
+
+@dataclass(frozen=True, slots=True)
+class FirstTurn:
+    """The block for a session's first turn; taken as done by :meth:`commit` (A-03, A-05)."""
+
+    context: str | None
+    take: Callable[[], bool]
+
+    def commit(self) -> bool:
+        """Take the block into the instructions; ``False`` when another one was taken meanwhile."""
+        return self.take()
+
+
+class MnemopiSession(MnemopiBackend):
+    """The local engine with a session's life: what starts it, what its turns leave behind, what clears it."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.first_turn_done = False
+        self._retention: Retention | None = None
+
+    @property
+    def retention(self) -> Retention:
+        """The cursor over the conversation; opens the retain bank."""
+        if self._retention is None:
+            self._retention = Retention(
+                self.writer(), session_id=self.session_id, cwd=self.cwd, every=self.config.retain_every_n_turns
+            )
+        return self._retention
+
+    def own_targets(self) -> list[Target]:
+        """Return the session's own banks: the retain bank and the scope's recall banks, not the rescued ones."""
+        names = dict.fromkeys((self.scope.retain_bank, *self.scope.recall_banks))
+        return [self.target(name) for name in names]
+
+    def start(self) -> None:
+        """Open the session's own banks and consolidate rows of 12 hours and more (A-13)."""
+        for target in self.own_targets():
+            if bank := self.banks.get(target, WRITE):
+                sleep(bank)
+
+    def prepare_first_turn(self, prompt: str, messages: Sequence[Message]) -> FirstTurn | None:
+        """Recall for the first turn (A-01 to A-05); ``None`` when there is nothing to add.
+
+        An empty answer counts as done; a failure is logged, and the next prompt tries again.
+        """
+        if self.first_turn_done or not self.config.auto_recall:
+            return None
+        try:
+            block = self._block_for(prompt, [*messages, Message("user", prompt)])
+        except MemoryToolkitError as error:
+            log.warning("Mnemopi: automatic recall failed: bank=%s error=%s", self.retain_bank, error)
+            return None
+        if block is None:
+            self.first_turn_done = True
+            return None
+
+        def take() -> bool:
+            if self.first_turn_done:
+                return False
+            self.first_turn_done, self.last_recall_block = True, block
+            return True
+
+        return FirstTurn(block, take)
+
+    def compaction(self, messages: Sequence[Message]) -> str | None:
+        """Return the block to keep when a conversation is about to be compacted, or ``None``."""
+        latest = next((message.text for message in reversed(messages) if message.role == "user"), None)
+        if latest is None:
+            return None
+        try:
+            return self._block_for(latest, messages)
+        except MemoryToolkitError as error:
+            log.warning("Mnemopi: recall before compaction failed: bank=%s error=%s", self.retain_bank, error)
+            return None
+
+    def instructions(self) -> str:
+        """Return the developer instructions with the last recall block."""
+        joined = "\n\n".join(filter(None, (text.MNEMOPI_INSTRUCTIONS, self.last_recall_block)))
+        return turns.truncate_tokens(js.trim(joined), self.config.injection_token_limit)
+
+    def end_turn(self, messages: Sequence[Message]) -> None:
+        """Retain the latest turns when enough came together (A-09); never raises (A-04)."""
+        if self.config.auto_retain:
+            self._quietly(lambda: self.retention.end_turn(messages))
+
+    def force_retain(self, messages: Sequence[Message]) -> None:
+        """Retain what is not yet retained; never raises (A-04)."""
+        self._quietly(lambda: self.retention.force(messages))
+
+    def enqueue(self, messages: Sequence[Message]) -> None:
+        """Retain what is not yet retained and consolidate every bank of the session (A-12)."""
+        self.force_retain(messages)
+        for target in self.own_targets():
+            if bank := self.banks.get(target, WRITE):
+                sleep_all(bank)
+
+    def finish(self, messages: Sequence[Message]) -> None:
+        """End the session: store what is not yet retained (only with automatic retention on) and close (A-13)."""
+        if self.config.auto_retain:
+            self._quietly(lambda: self.retention.force(messages, extract=False))
+        self.close()
+
+    def clear_targets(self, *, rescued: Sequence[str] = ()) -> list[Target]:
+        """Return the banks that :meth:`clear` deletes: the scope's own, and rescued ones only if named (A-11)."""
+        return self.own_targets() + [t for t in self.recall_targets() if t.rescued and t.name in rescued]
+
+    def clear(self, *, rescued: Sequence[str] = ()) -> list[Path]:
+        """Delete the session's bank files with their -wal and -shm, and begin afresh; return what was deleted."""
+        targets = self.clear_targets(rescued=rescued)
+        self.banks.close()
+        files = [target.path.with_name(target.path.name + end) for target in targets for end in ("", "-wal", "-shm")]
+        deleted = [file for file in files if file.exists()]
+        for file in deleted:
+            file.unlink()
+        self._retention, self._legacy, self.last_recall_block = None, None, None
+        for target in self.own_targets():
+            self.banks.get(target, WRITE)
+        return deleted
+
+    def search(self, query: str, limit: float | None = None) -> Mapping[str, Any]:
+        """Return what the search command answers (M-07)."""
+        most = _SEARCH_DEFAULT if limit is None else min(max(int(limit), 1), _SEARCH_MOST)
+        items = []
+        for hit in self.recall(query).hits[:most]:
+            known: dict[str, Any] = {"source": hit.source, "timestamp": hit.timestamp, "score": hit.score}
+            item: dict[str, Any] = {"id": hit.id, "content": hit.content}
+            items.append(item | {k: v for k, v in known.items() if v is not None})
+        return {"backend": self.name, "query": query, "count": len(items), "items": items}
+
+    def save(
+        self,
+        content: str,
+        *,
+        context: str | None = None,
+        importance: float | None = None,
+        source: str | None = None,
+        veracity: str | None = None,
+    ) -> Mapping[str, Any]:
+        """Store one memory as the save command does (M-07); blank content is refused."""
+        content = js.trim(content)
+        if not content:
+            return {"backend": self.name, "stored": 0, "message": text.EMPTY_CONTENT}
+        metadata = {"session_id": self.session_id, "cwd": self.cwd, "context": context, "operation": "memory.save"}
+        options = RememberOptions(
+            source=source or COMMAND_SOURCE,
+            importance=js.clamp01(0.75 if importance is None else importance),
+            veracity=veracity or "unknown",
+            scope="bank",
+            memory_type="fact",
+            metadata=metadata,
+            extract=True,
+            extract_entities=True,
+        )
+        return {"backend": self.name, "stored": 1, "ids": [remember(self.writer(), content, options)]}
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return the status command's answer (M-08)."""
+        target = self.target(self.retain_bank)
+        stats = reports.bank_stats(target.path, target.name, self.banks.clock)
+        found: dict[str, Any] = {
+            "backend": self.name,
+            "active": True,
+            "writable": True,
+            "searchable": True,
+            "scope": self.config.scoping,
+            "retainBank": self.retain_bank,
+            "recallBanks": [target.name for target in self.recall_targets()],
+            "workingCount": stats.working,
+            "episodicCount": stats.episodic,
+            "tripleCount": stats.triples,
+            "lastRecall": self.last_recall_block is not None,
+            "database": reports.shown_path(target.path, self.home),
+        }
+        return found if stats.last_memory is None else found | {"lastMemory": stats.last_memory}
+
+    def stats(self) -> str:
+        """Return the stats table of the banks in scope (M-08)."""
+        targets = list(dict.fromkeys((self.target(self.retain_bank), *self.recall_targets())))
+        rows = [reports.bank_stats(target.path, target.name, self.banks.clock) for target in targets]
+        return reports.stats_text(rows, self.home)
+
+    def diagnose(self) -> str:
+        """Return the diagnostics table of the banks in scope and the shared bank (M-08)."""
+        found = [reports.diagnose(target.path, target.name, self.banks.clock) for target in self.edit_targets()]
+        return reports.diagnose_text(found, self.home)
+
+    def child(self, *, session_id: str, cwd: str) -> MnemopiChild:
+        """Return a sub-agent's alias of this session (S-12)."""
+        return MnemopiChild(self, session_id=session_id, cwd=cwd)
+
+    def _block_for(self, latest: str, messages: Sequence[Message]) -> str | None:
+        query = turns.compose_query(latest, messages, self.config.recall_context_turns)
+        hits = self.recall(turns.cut_query(query, latest, self.config.recall_max_query_chars)).hits
+        return text.mnemopi_block(hits, self.banks.clock.now_ms(), turns.strip_protocol) if hits else None
+
+    def _quietly(self, retain: Callable[[], object]) -> None:
+        try:
+            retain()
+        except MemoryToolkitError as error:
+            log.warning("Mnemopi: automatic retention failed: bank=%s error=%s", self.retain_bank, error)
+
+
+class MnemopiChild(MnemopiBackend):
+    """A sub-agent's alias: the parent's banks and scope, its own id and folder in what it retains (S-12).
+
+    It recalls and retains nothing by itself, and closes nothing of the parent's.
+    """
+
+    def __init__(self, parent: MnemopiBackend, *, session_id: str, cwd: str) -> None:
+        super().__init__(
+            parent.config, parent.scope, parent.banks, cwd=parent.cwd, session_id=session_id, home=parent.home
+        )
+        self.parent = parent
+        self.own_cwd = cwd
+
+    def retain(self, items: Sequence[RetainItem]) -> Receipt:
+        """Write items with the sub-agent's own id and folder."""
+        return self.parent.retain_for(items, session_id=self.session_id, cwd=self.own_cwd)
+
+    def close(self) -> None:
+        """Let go of nothing: the files are the parent's."""

@@ -1,0 +1,224 @@
+"""What a person asks of banks: counts, checks, the exact stats and diagnostics tables (read-only throughout)."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ipy_memory.errors import BankError, BankNotFoundError
+from ipy_memory.jsdate import iso
+from ipy_memory.mnemopi.bank import Bank, bank_errors
+from ipy_memory.mnemopi.schema import create_schema
+
+if TYPE_CHECKING:
+    from ipy_memory.clock import Clock
+
+TABLES = (
+    "working_memory",
+    "episodic_memory",
+    "scratchpad",
+    "fts_working",
+    "fts_episodes",
+    "memoria_facts",
+    "memoria_timelines",
+    "memoria_kg",
+    "memoria_instructions",
+    "memoria_preferences",
+    "consolidation_log",
+    "annotations",
+    "triples",
+)
+"""The tables that every bank has, in the order of the diagnostics."""
+
+COUNTED = ("working_memory", "episodic_memory", "scratchpad", "triples", "annotations")
+"""The tables whose rows the diagnostics count."""
+
+PASSED, FAILED, NEUTRAL = "passed", "failed", "neutral"
+
+_ORPHANS = {
+    "facts of forgotten memories": (
+        "SELECT count(*) FROM facts WHERE source_msg_id IS NOT NULL AND source_msg_id <> ''"
+        " AND source_msg_id NOT IN (SELECT id FROM working_memory)"
+        " AND source_msg_id NOT IN (SELECT id FROM episodic_memory)"
+    ),
+    "vectors of forgotten memories": (
+        "SELECT count(*) FROM memory_embeddings WHERE memory_id NOT IN (SELECT id FROM working_memory)"
+        " AND memory_id NOT IN (SELECT id FROM episodic_memory)"
+    ),
+}
+_INDEXES = {
+    "fts_working": "SELECT (SELECT count(*) FROM fts_working) = (SELECT count(*) FROM working_memory)",
+    "fts_episodes": None,
+    "fts_facts": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BankStats:
+    """The counts of one bank; ``last_memory`` is the newest stored time stamp, or ``None``."""
+
+    name: str
+    path: Path
+    working: int = 0
+    episodic: int = 0
+    triples: int = 0
+    last_memory: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at: its name, how it went, and a finding in words where it failed."""
+
+    name: str
+    state: str
+    finding: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """All checks of one bank, and whether SQLite finds the file whole."""
+
+    name: str
+    path: Path
+    checks: tuple[Check, ...]
+    integrity: str
+
+    def count(self, state: str) -> int:
+        """Return how many checks went this way."""
+        return sum(check.state == state for check in self.checks)
+
+
+def bank_stats(path: Path, name: str, clock: Clock) -> BankStats:
+    """Return the counts of a bank; of one that has no file yet, zeros (no file is made)."""
+    try:
+        with Bank.open_readonly(path, name, clock=clock) as bank, bank.reading() as connection:
+            working, episodic, triples, last = connection.execute(
+                "SELECT (SELECT count(*) FROM working_memory), (SELECT count(*) FROM episodic_memory),"
+                " (SELECT count(*) FROM triples), (SELECT max(timestamp) FROM working_memory)"
+            ).fetchone()
+    except BankNotFoundError:
+        return BankStats(name, path)
+    return BankStats(name, path, working, episodic, triples, last)
+
+
+def stats_text(rows: Sequence[BankStats], home: str) -> str:
+    """Return the exact stats table (M-08)."""
+    lines = [
+        "# Mnemopi Memory Stats",
+        "",
+        "| Bank | Working | Episodic | Triples | Last memory | Database |",
+        "|---|---:|---:|---:|---|---|",
+    ]
+    lines += [
+        f"| {row.name} | {row.working} | {row.episodic} | {row.triples} | {row.last_memory or 'never'} |"
+        f" {shown_path(row.path, home)} |"
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def diagnose_text(diagnoses: Sequence[Diagnosis], home: str) -> str:
+    """Return the exact diagnostics table (M-08)."""
+    lines = [
+        "# Mnemopi Memory Diagnostics",
+        "",
+        "| Bank | Passed | Failed | Integrity | Database |",
+        "|---|---:|---:|---|---|",
+    ]
+    lines += [
+        f"| {d.name} | {d.count(PASSED)}/{len(d.checks)} | {d.count(FAILED)} | {d.integrity} |"
+        f" {shown_path(d.path, home)} |"
+        for d in diagnoses
+    ]
+    findings = [f"- {d.name}: {c.finding}" for d in diagnoses for c in d.checks if c.state == FAILED]
+    return "\n".join([*lines, "", "## Key Findings", *(findings or ["- none"])])
+
+
+def diagnose(path: Path, name: str, clock: Clock, *, missing_is_fresh: bool = False) -> Diagnosis:
+    """Look a bank over without changing a byte of it.
+
+    Parameters
+    ----------
+    path, name
+        The bank.
+    clock
+        For a fresh bank in memory.
+    missing_is_fresh
+        Whether a bank without a file counts as a fresh bank rather than as an empty database.
+    """
+    try:
+        with _connected(path, name, clock, missing_is_fresh=missing_is_fresh) as connection:
+            integrity = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+            checks = tuple(_checks(connection))
+    except BankError as error:
+        return Diagnosis(name, path, (Check("open", FAILED, error.message),), "FAILED")
+    return Diagnosis(name, path, checks, "OK" if integrity == "ok" else integrity)
+
+
+@contextmanager
+def _connected(path: Path, name: str, clock: Clock, *, missing_is_fresh: bool) -> Iterator[sqlite3.Connection]:
+    if path.exists():
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    else:
+        connection = sqlite3.connect(":memory:", isolation_level=None)
+        if missing_is_fresh:
+            create_schema(connection, iso(clock.now_ms()))
+    with bank_errors(path, name):
+        try:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            yield connection
+        finally:
+            connection.close()
+
+
+def _checks(connection: sqlite3.Connection) -> Iterator[Check]:
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')")}
+    # What the surroundings are is told, not judged.
+    yield from (Check(name, NEUTRAL) for name in ("runtime", "platform", "embeddings", "language model"))
+    yield Check("opened", PASSED)
+    yield _test("readable", lambda: connection.execute("SELECT count(*) FROM sqlite_schema").fetchone() is not None)
+    yield _test("whole", lambda: connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
+    yield _test("references", lambda: connection.execute("PRAGMA foreign_key_check").fetchone() is None)
+    for table in TABLES:
+        yield _present(f"table:{table}", table in tables)
+    for table in COUNTED:
+        yield _present(f"{table}_count", table in tables)
+    if tables.issuperset((*TABLES, "facts", "memory_embeddings", "fts_facts")):
+        yield from (_index(connection, name, count) for name, count in _INDEXES.items())
+        yield from (_orphans(connection, name, query) for name, query in _ORPHANS.items())
+
+
+def _present(name: str, there: bool) -> Check:
+    return Check(name, PASSED) if there else Check(name, FAILED, f"{name} missing")
+
+
+def _test(name: str, holds: Callable[[], bool], finding: str = "") -> Check:
+    try:
+        good = holds()
+    except sqlite3.DatabaseError as error:
+        return Check(name, FAILED, f"{name}: {error}")
+    return Check(name, PASSED) if good else Check(name, FAILED, finding or f"not {name}")
+
+
+def _index(connection: sqlite3.Connection, name: str, count: str | None) -> Check:
+    def holds() -> bool:
+        connection.execute(f"SELECT count(*) FROM {name} WHERE {name} MATCH '\"a\"'").fetchone()
+        return count is None or bool(connection.execute(count).fetchone()[0])
+
+    return _test(f"index:{name}", holds, f"index:{name} does not match its rows")
+
+
+def _orphans(connection: sqlite3.Connection, name: str, query: str) -> Check:
+    number = connection.execute(query).fetchone()[0]
+    return Check(name, PASSED) if not number else Check(name, FAILED, f"{number} {name}")
+
+
+def shown_path(path: str | os.PathLike[str], home: str) -> str:
+    """Return a path as a person reads it: below the home folder with ``~``."""
+    shown = os.fspath(path)
+    return f"~{shown[len(home) :]}" if home and (shown == home or shown.startswith(home.rstrip("/") + "/")) else shown

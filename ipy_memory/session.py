@@ -1,0 +1,351 @@
+"""One agent session: its settings, its scope, its backend and its tools."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from ipy_memory import text
+from ipy_memory.backends import SUPPORTED, TITLES, Addressable, Backend, resolve_backend
+from ipy_memory.clock import ProcessIds, SystemClock, SystemTimers
+from ipy_memory.errors import (
+    MemoryToolkitError,
+    NoBackendError,
+    NotInitialisedError,
+    NotStoredError,
+    ToolInputError,
+)
+from ipy_memory.jsdate import iso
+from ipy_memory.model import RetainItem, ToolResult
+from ipy_memory.scoping.project import resolve_path
+from ipy_memory.settings import Settings, agent_directory, load_settings
+from ipy_memory.tools import RETAIN, SPECS, Tool, check_input, create_tool, run_recall, run_reflect, run_retain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from threading import Event
+
+    from ipy_memory.clock import Clock, IdSource, Timers
+    from ipy_memory.mnemopi.embeddings import Embedder
+    from ipy_memory.model import Failure, Memory
+
+log = logging.getLogger("ipy_memory")
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRow:
+    """One line of a status: what, its value as a person reads it, and where it comes from."""
+
+    name: str
+    value: str
+    origin: str = ""
+
+
+class MemorySession:
+    """An agent session's memory, usable from any Python code.
+
+    Make it with :func:`open_session`. Everything is lazy: no file is opened and nothing is sent before the first
+    call that needs it. Use it as a context manager, or call :meth:`close`.
+
+    Attributes
+    ----------
+    session_id : str
+        Id of this session, stored with what it retains.
+    cwd : str
+        Absolute working directory; the scope is derived from it.
+    settings : Settings
+        The resolved settings, each with its origin.
+    failures : list of Failure
+        Items of earlier retains that were not stored (T-06).
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        cwd: str,
+        agent_dir: str,
+        env: Mapping[str, str],
+        clock: Clock,
+        ids: IdSource,
+        timers: Timers,
+        session_id: str,
+        backend: Backend | None,
+    ) -> None:
+        self.settings = settings
+        self.cwd = cwd
+        self.agent_dir = agent_dir
+        self.env = env
+        self.clock = clock
+        self.ids = ids
+        self.timers = timers
+        self.session_id = session_id
+        self.failures: list[Failure] = []
+        self.backend = backend
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<MemorySession {self.session_id} on {self.chosen} in {self.cwd}>"
+
+    @property
+    def chosen(self) -> str:
+        """The value of ``memory.backend``, read anew at each call (T-09)."""
+        return str(self.settings.get("memory.backend"))
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools that exist for the chosen backend, by name (R-02)."""
+        url = str(self.settings.get("hindsight.apiUrl") or "").strip()
+        made = {name: create_tool(name, self, backend=self.chosen, api_url=url) for name in SPECS}
+        return {name: tool for name, tool in made.items() if tool is not None}
+
+    def live_backend(self) -> Backend:
+        """Return the backend in use.
+
+        Raises
+        ------
+        NoBackendError
+            No supported backend is chosen.
+        NotInitialisedError
+            The chosen backend has no state in this session (R-16, R-17).
+        """
+        chosen = self.chosen
+        if chosen not in SUPPORTED:
+            raise NoBackendError(
+                f"No memory backend is chosen (memory.backend is {chosen}).",
+                hint='choose one with `%memory use mnemopi` or open_session(backend="mnemopi")',
+            )
+        if self.backend is None or self.backend.name != chosen:
+            raise NotInitialisedError(text.not_initialised(TITLES[chosen]), hint="open the session anew")
+        return self.backend
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        touch: bool = True,
+        bank: str | None = None,
+        cancel: Event | None = None,
+    ) -> ToolResult:
+        """Search memory as the agent would.
+
+        Parameters
+        ----------
+        query
+            Taken literally.
+        limit
+            The most hits to give; the configured limit by default.
+        touch
+            Whether recall counts are updated, as the agent's own tool does (R-34).
+        bank
+            Ask this one bank, read-only, instead of the scope.
+        cancel
+            Set it from elsewhere to stop the work (R-25).
+
+        Returns
+        -------
+        ToolResult
+            The exact text, and the hits (``.frame()``).
+        """
+        backend = self._one_bank(bank) if bank is not None else None
+        return run_recall(self, query, backend=backend, limit=limit, touch=touch, cancel=cancel)
+
+    def reflect(
+        self, query: str, context: str | None = None, *, touch: bool = True, bank: str | None = None
+    ) -> ToolResult:
+        """Answer a question from memory as a whole; the hits it used are in the result."""
+        backend = self._one_bank(bank) if bank is not None else None
+        return run_reflect(self, query, context, backend=backend, touch=touch)
+
+    def retain(
+        self, items: str | Sequence[str | RetainItem | Mapping[str, str]], context: str | None = None
+    ) -> ToolResult:
+        """Store one or more items.
+
+        Parameters
+        ----------
+        items
+            A text, or a list of texts, :class:`RetainItem` or mappings ``{content, context?}``.
+        context
+            Where the items come from, for those that do not say.
+
+        Raises
+        ------
+        NotStoredError
+            Anything was not stored; what could be stored is (T-06).
+        """
+        wanted = [_item(item, context) for item in ([items] if isinstance(items, str) else items)]
+        if not wanted:
+            raise ToolInputError("retain: field 'items' needs at least 1 item")
+        result = run_retain(self, wanted)
+        if result.receipt and (failures := result.receipt.failures):
+            raise NotStoredError(
+                text.not_stored_text(len(failures), len(wanted), result.receipt.bank, str(failures[0].error)),
+                [(failure.index, failure.content, failure.error) for failure in failures],
+                hint="the items are kept in session.failures",
+            )
+        return result
+
+    def edit_memory(self, **given: Any) -> ToolResult:
+        """Carry out the ``memory_edit`` tool: ``op``, ``id`` and what the operation needs (M-02 to M-04)."""
+        return self._addressable("memory_edit").edit(**given)
+
+    def memory(self, id: str) -> Memory:  # noqa: A002  the name that recall shows
+        """Return one memory in full; raises :class:`MemoryNotFoundError`."""
+        return self._addressable("reading a memory by its id").memory(id)
+
+    def read(self, address: str) -> str:
+        """Return what ``memory://<id>`` shows (R-13, M-05); a bare id is taken as its address."""
+        url = address if address.startswith("memory://") else f"memory://{address}"
+        if self.chosen == "mnemopi" and isinstance(self.backend, Addressable):
+            return self.backend.read(url)
+        raise MemoryToolkitError(text.unreadable(url, self.chosen))
+
+    def provenance(self, query: str) -> dict[str, Any]:
+        """Return what a frame's ``attrs`` say of where an answer came from."""
+        backend = self.backend
+        return {
+            "query": query,
+            "backend": self.chosen,
+            "scope": backend.status().get("scope") if backend else None,
+            "banks": [],
+            "as_of": iso(self.clock.now_ms()),
+        }
+
+    def status(self) -> list[StatusRow]:
+        """Return the session in rows: backend, scope, banks, place, vectors, settings with their origins."""
+        rows = [
+            StatusRow("backend", self.chosen, self.settings.origin("memory.backend")),
+            StatusRow("session", self.session_id),
+            StatusRow("folder", self.cwd),
+        ]
+        with suppress(FileNotFoundError):
+            if (now := _here()) != self.cwd:
+                rows.append(StatusRow("note", f"the working directory is now {now}; the scope is of {self.cwd}"))
+        if self.backend is not None:
+            rows += [
+                StatusRow(name, ", ".join(value) if isinstance(value, list | tuple) else str(value))
+                for name, value in self.backend.status().items()
+                if value is not None
+            ]
+        return rows
+
+    def flush(self) -> None:
+        """Wait for everything that is under way or waiting to be sent."""
+        if self.backend is not None:
+            self.backend.flush()
+
+    def close(self) -> None:
+        """Finish what is under way and let go of files, threads and connections; harmless when repeated."""
+        backend, self.backend = self.backend, None
+        if backend is not None:
+            backend.close()
+
+    def _one_bank(self, bank: str) -> Backend:
+        backend = self.live_backend()
+        if isinstance(backend, Addressable):
+            return backend.one_bank(bank)
+        raise MemoryToolkitError(
+            f"One bank alone can be asked on Mnemopi only; the backend is {backend.name}.",
+            hint="set hindsight.bankId and hindsight.scoping instead",
+        )
+
+    def _addressable(self, what: str) -> Addressable:
+        backend = self.live_backend()
+        if isinstance(backend, Addressable):
+            return backend
+        raise MemoryToolkitError(f"{TITLES[backend.name]} does not support {what}.", hint="recall shows all there is")
+
+
+def open_session(
+    backend: str | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    database: str | os.PathLike[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    agent_dir: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    clock: Clock | None = None,
+    ids: IdSource | None = None,
+    timers: Timers | None = None,
+    session_id: str | None = None,
+    embedder: Embedder | None = None,
+    completion: Callable[[str], str | None] | None = None,
+) -> MemorySession:
+    """Open an agent session on its memory; nothing is read, made or sent before it is needed.
+
+    Parameters
+    ----------
+    backend
+        ``"mnemopi"``, ``"hindsight"`` or ``"off"``; by default the setting ``memory.backend`` (itself ``off``).
+    cwd
+        Working directory that the scope is derived from; the process's own by default.
+    database
+        The shared Mnemopi bank's file; by default the setting ``mnemopi.dbPath``.
+    settings
+        Settings by dotted name; they win over files and environment (C-02).
+    agent_dir
+        The agent's folder; by default ``PI_CODING_AGENT_DIR``, else ``~/.omp/agent``.
+    env
+        Environment variables; the process's own by default.
+    clock, ids, timers
+        Other sources of time and ids (tests, documentation).
+    session_id
+        By default ``nb-`` and 12 hexadecimal digits.
+    embedder
+        Computes vectors in place of the configured endpoint.
+    completion
+        A language model for fact extraction: prompt to answer.
+
+    Raises
+    ------
+    SettingsError
+        A given setting does not exist or cannot have that value.
+    """
+    env = os.environ if env is None else env
+    ids = ids or ProcessIds()
+    folder = resolve_path(os.fspath(cwd)) if cwd is not None else _here()
+    agent = os.fspath(agent_dir) if agent_dir is not None else agent_directory(env)
+    given = dict(settings or {})
+    if backend is not None:
+        given["memory.backend"] = backend
+    if database is not None:
+        given["mnemopi.dbPath"] = os.fspath(database)
+    resolved = load_settings(agent, folder, env, given)
+    session = MemorySession(
+        resolved,
+        cwd=folder,
+        agent_dir=agent,
+        env=env,
+        clock=clock or SystemClock(),
+        ids=ids,
+        timers=timers or SystemTimers(),
+        session_id=session_id or f"nb-{ids.token()}",
+        backend=None,
+    )
+    session.backend = resolve_backend(session, embedder=embedder, completion=completion)
+    return session
+
+
+def _here() -> str:
+    # The folder as the agent's own process names it: links are not resolved.
+    return os.getcwd()  # noqa: PTH109
+
+
+def _item(item: str | RetainItem | Mapping[str, str], context: str | None) -> RetainItem:
+    if isinstance(item, str):
+        return RetainItem(item, context)
+    if isinstance(item, RetainItem):
+        return item
+    check_input(RETAIN, {"items": [item]})
+    return RetainItem(item["content"], item.get("context", context))
