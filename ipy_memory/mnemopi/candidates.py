@@ -70,7 +70,7 @@ class Visibility:
     def rules(self) -> list[Rule]:
         """Return all rules."""
         rules = self.live()
-        reach = "+{session_id} = ? OR {scope} = 'global'"
+        reach = f"{'' if self.equal else '+'}{{session_id}} = ? OR {{scope}} = 'global'"  # + keeps to the time index
         if self.channel is not None:
             rules.append(Rule("of another session", f"({reach} OR {{channel_id}} = ?)", (self.session, self.channel)))
         elif not any(name in {"author_id", "author_type"} for name, _ in self.equal):
@@ -189,21 +189,31 @@ def _pass_over(error: sqlite3.DatabaseError, bank: Bank | None = None) -> None:
 def newest(bank: Bank, tier: Tier, visible: Visibility, limit: int) -> list[tuple[int, str]]:
     """Return rowid and id of the newest visible rows; equal times newest rowid first, rows without a time last."""
     where, values = condition(visible.rules(), names_of(bank, tier.table))
+    ties = "" if visible.equal else ", rowid DESC"  # with a filter, the index that SQLite takes decides
     return bank.connection.execute(
-        f"SELECT rowid, id FROM {tier.table} WHERE {where} ORDER BY timestamp DESC, rowid DESC LIMIT {limit}", values
+        f"SELECT rowid, id FROM {tier.table} WHERE {where} ORDER BY timestamp DESC{ties} LIMIT {limit}", values
     ).fetchall()
 
 
-def visible_among(bank: Bank, tier: Tier, rowids: Iterable[int], visible: Visibility) -> set[int]:
-    """Return those of the rows that may be seen."""
+def visible_among(bank: Bank, tier: Tier, rowids: Iterable[int], visible: Visibility) -> list[int]:
+    """Return those of the rows that may be seen, by id or rowid; with a filter, as the index gives them."""
     where, values = condition(visible.rules(), names_of(bank, tier.table))
-    return {
+    key = "id" if tier.by_id else "rowid"
+    wanted = bank.connection.execute(
+        f"SELECT {key}, rowid FROM {tier.table} WHERE rowid IN (SELECT value FROM json_each(?))"
+        + ("" if visible.equal else f" AND {where}"),
+        (json_list(rowids), *(() if visible.equal else values)),
+    ).fetchall()
+    if not visible.equal:
+        return [rowid for _, rowid in sorted(wanted)]
+    keys = [row[0] for row in wanted]
+    listed = ", ".join("?" * len(keys))
+    return [
         row[0]
         for row in bank.connection.execute(
-            f"SELECT rowid FROM {tier.table} WHERE rowid IN (SELECT value FROM json_each(?)) AND {where}",
-            (json_list(rowids), *values),
+            f"SELECT rowid FROM {tier.table} WHERE {key} IN ({listed}) AND {where}", (*keys, *values)
         )
-    }
+    ]
 
 
 def documents(bank: Bank, tier: Tier, rowids: Sequence[int]) -> dict[int, Document]:

@@ -41,6 +41,7 @@ _parse = lru_cache(maxsize=4096)(parse_ms)
 class RecallOptions:
     """What a caller may ask of one engine call; the tools use the defaults with ``channel_id``.
 
+    An empty text asks for nothing.
     ``query_time`` is an ISO text; ``temporal_halflife`` in hours; ``weights`` = vector, full text, importance
     (each ``None``: configured); ``content_preview_chars`` 0 or less shows all.
     """
@@ -48,8 +49,6 @@ class RecallOptions:
     include_facts: bool = True
     channel_id: str | None = None
     source: str | None = None
-    veracity: str | None = None
-    memory_type: str | None = None
     author_id: str | None = None
     author_type: str | None = None
     from_date: str | None = None
@@ -132,11 +131,7 @@ def touch(bank: Bank, counts: Mapping[tuple[str, str], int]) -> None:
 
 
 def _visibility(bank: Bank, options: RecallOptions, now: str) -> Visibility:
-    asked = {
-        name: getattr(options, name)
-        for name in ("source", "veracity", "memory_type", "author_id", "author_type")
-        if getattr(options, name) is not None
-    }
+    asked = {name: getattr(options, name) for name in ("source", "author_id", "author_type") if getattr(options, name)}
     return Visibility(now, bank.name, options.channel_id, tuple(asked.items()), options.from_date, options.to_date)
 
 
@@ -167,7 +162,7 @@ def _question(bank: Bank, query: str, options: RecallOptions, *, intent: bool = 
         now_ms,
         query_ms,
         weight or 0.0,
-        options.temporal_halflife or config.halflife_hours,
+        config.halflife_hours if options.temporal_halflife is None else options.temporal_halflife,
         wants_now,
         _visibility(bank, options, iso(now_ms)),
         options.content_preview_chars,
@@ -232,8 +227,8 @@ class _Found:
 
 def _find(
     bank: Bank, tier: Tier, question: Question, limit: float, vector: Sequence[float] | None
-) -> tuple[dict[int, _Found], bool]:
-    """Return the candidates of a tier by rowid, and whether the newest rows stand in for them."""
+) -> dict[int, _Found]:
+    """Return the candidates of a tier by rowid, in the engine's order; the newest rows stand in for none."""
     found: dict[int, _Found] = {}
     ranked = candidates.full_text(bank, tier, lexicon.fts_query(question.text), question.visible, limit)
     scores = scoring.fts_scores([rank for _, rank in ranked])
@@ -251,15 +246,14 @@ def _find(
                 if at.origin != "fts" and similarity > 0:
                     at.origin = "vec"
     if found:
-        seen = candidates.visible_among(bank, tier, found, question.visible)
-        return {rowid: how for rowid, how in found.items() if rowid in seen}, False
-    return {rowid: _Found() for rowid, _ in candidates.newest(bank, tier, question.visible, scoring.NEWEST)}, True
+        return {rowid: found[rowid] for rowid in candidates.visible_among(bank, tier, found, question.visible)}
+    return {rowid: _Found() for rowid, _ in candidates.newest(bank, tier, question.visible, scoring.NEWEST)}
 
 
 def _tier_hits(
     bank: Bank, tier: Tier, question: Question, limit: float, vector: Sequence[float] | None, trace: Trace | None
 ) -> list[tuple[Row, Hit]]:
-    found, stands_in = _find(bank, tier, question, limit, vector)
+    found = _find(bank, tier, question, limit, vector)
     documents = candidates.documents(bank, tier, list(found))
     lexical: dict[int, float] = {}
     dropped: dict[int, float] = {}
@@ -272,14 +266,11 @@ def _tier_hits(
         else:
             dropped[rowid] = score
     rows = candidates.rows(bank, tier, lexical)
-    order = list(lexical)
-    if not stands_in:
-        order.sort(key=(lambda rowid: rows[rowid].id) if tier.by_id else None)
     if trace is not None:
         _account(bank, tier, question, found, dropped, trace)
     return [
         (rows[rowid], _hit(rows[rowid], tier, question, lexical[rowid], found[rowid], documents[rowid], bank, trace))
-        for rowid in order
+        for rowid in lexical
     ]
 
 
@@ -296,10 +287,11 @@ def _hit(
     tz = question.tz
     recency = scoring.decay(_parse(row.timestamp, tz) if row.timestamp else None, question.now_ms, question.query_ms)
     near = 0.0
-    if question.temporal_weight > 0 and question.query_ms is not None:
+    if question.temporal_weight > 0:
+        asked = question.now_ms if question.query_ms is None else question.query_ms
         near = max(
-            temporal_boost(row.timestamp, question.query_ms, question.halflife, tz),
-            temporal_boost(row.event_date, question.query_ms, scoring.EVENT_HALFLIFE_FACTOR * question.halflife, tz),
+            temporal_boost(row.timestamp, asked, question.halflife, tz),
+            temporal_boost(row.event_date, asked, scoring.EVENT_HALFLIFE_FACTOR * question.halflife, tz),
         )
     if tier is WORKING:
         base = scoring.working_base(lexical, how.fts, how.similarity, row.importance, question.weights[2])

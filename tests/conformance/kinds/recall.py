@@ -241,8 +241,6 @@ _OPTION_NAMES = {
     "fromDate": "from_date",
     "toDate": "to_date",
     "source": "source",
-    "veracity": "veracity",
-    "memoryType": "memory_type",
     "authorId": "author_id",
     "authorType": "author_type",
     "channelId": "channel_id",
