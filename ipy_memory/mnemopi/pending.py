@@ -80,10 +80,11 @@ def _extract(bank: Bank, job: Pending) -> bool:
 
 
 def _exists(bank: Bank, memory_id: str) -> bool:
-    return any(
-        bank.connection.execute(f"SELECT 1 FROM {table} WHERE id = ?", (memory_id,)).fetchone()
-        for table in ("working_memory", "episodic_memory")
+    found = bank.connection.execute(
+        "SELECT 1 FROM working_memory WHERE id = ?1 UNION ALL SELECT 1 FROM episodic_memory WHERE id = ?1 LIMIT 1",
+        (memory_id,),
     )
+    return found.fetchone() is not None
 
 
 def read_facts(bank: Bank, text: str) -> Extracted:

@@ -126,14 +126,14 @@ def retain_items(
         written, failed = {}, {index: failed.get(index, whole) for index in range(len(items))}
     for index, done in written.items():
         _schedule(bank, done, *prepared[index][:2])
-    for index, error in failed.items():
-        _log.warning("Mnemopi: memory not stored: bank=%s item=%d error=%s", bank.name, index + 1, error)
+    for index, reason in sorted(failed.items()):
+        _log.warning("Mnemopi: memory not stored: bank=%s item=%d error=%s", bank.name, index + 1, reason)
     return Receipt(
         count=len(items),
         bank=bank.name,
         state="stored",
         ids=tuple(written[index].id if index in written else None for index in range(len(items))),
-        failures=tuple(Failure(index, items[index].content, error) for index, error in sorted(failed.items())),
+        failures=tuple(Failure(index, items[index].content, reason) for index, reason in sorted(failed.items())),
         redacted=sum(prepared[index][2] for index in written),
         duplicates=sum(done.duplicate for done in written.values()),
     )

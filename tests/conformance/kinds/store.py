@@ -9,6 +9,7 @@ from ipy_memory.clock import FixedIds
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.config import EngineConfig
+from ipy_memory.mnemopi.consolidation import sleep
 from ipy_memory.mnemopi.edit import edit
 from ipy_memory.mnemopi.extraction import heuristic_facts, parse_answer
 from ipy_memory.mnemopi.pending import drain
@@ -158,8 +159,6 @@ class Replay:
                 return {"error": error.message, "error_name": "Error"}
             return {"text": edited.text, "details": edited.details}
         if op == "sleep":
-            from ipy_memory.mnemopi.consolidation import sleep
-
             return sleep(self.banks[step["bank"]])
         if op == "entries":
             return None
