@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 MARK = "[REDACTED]"
@@ -52,7 +53,7 @@ def redact_value(value: Any) -> tuple[Any, int]:
     """Return a metadata value with every text in it redacted, at any depth, and the count; keys stay (T-10)."""
     if isinstance(value, str):
         return redact_counted(value)
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         pairs = {key: redact_value(item) for key, item in value.items()}
         return {key: item for key, (item, _) in pairs.items()}, sum(found for _, found in pairs.values())
     if isinstance(value, list | tuple):
