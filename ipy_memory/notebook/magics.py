@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
 from traitlets import Bool, Enum, Integer, Unicode, observe
@@ -287,7 +287,7 @@ def load(shell: InteractiveShell) -> None:
     magics = MemoryMagics(shell)
     # IPython has a %recall of its own (%rep is the same); it comes back when we go.
     magics.replaced = {
-        kind: {name: shell.find_magic(name, kind) for name in literal.NAMES if name in table}
+        kind: {name: shell.find_magic(name, kind) for name in literal.NAMES if name in table}  # type: ignore[no-untyped-call]
         for kind, table in shell.magics_manager.magics.items()
     }
     shell.register_magics(magics)
@@ -298,17 +298,19 @@ def load(shell: InteractiveShell) -> None:
 def unload(shell: InteractiveShell) -> None:
     """Take out everything that :func:`load` added, put back what it replaced, and close the session."""
     manager = shell.magics_manager
-    magics = manager.registry.pop(MemoryMagics.__name__, None)
+    magics = cast("MemoryMagics | None", manager.registry.pop(MemoryMagics.__name__, None))
     literal.remove(shell)
     complete.remove(shell)
     if magics is None:
         return
     for kind, table in manager.magics.items():
         for name in literal.NAMES:
-            if getattr(table.get(name), "__self__", None) is not magics:
+            owner: Any = getattr(table.get(name), "__self__", None)
+            if owner is not magics:
                 continue
             del table[name]
             if name in magics.replaced[kind]:
                 table[name] = magics.replaced[kind][name]
-    shell.configurables[:] = [one for one in shell.configurables if one is not magics]
+    configurables = cast("list[object]", shell.configurables)
+    configurables[:] = [one for one in configurables if one is not magics]
     magics.close_session()

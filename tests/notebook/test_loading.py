@@ -23,7 +23,7 @@ def traces(notebook: Notebook) -> dict[str, object]:
     return {
         "magics": {kind: set(table) for kind, table in shell.magics_manager.magics.items()},
         "registry": set(shell.magics_manager.registry),
-        "configurables": [type(one).__name__ for one in shell.configurables],
+        "configurables": sorted(type(one).__name__ for one in shell.configurables),
         "transforms": [
             list(manager.cleanup_transforms),
             list(manager.line_transforms),
