@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from dataclasses import dataclass
@@ -207,6 +208,8 @@ def backup(bank: Bank, target: str | Path) -> Path:
     target = Path(target)
     partial = target.with_name(f".{target.name}.part")
     try:
+        if target.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         target.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
         os.close(handle)
@@ -217,7 +220,7 @@ def backup(bank: Bank, target: str | Path) -> Path:
             copy.execute("PRAGMA journal_mode = DELETE")
         finally:
             copy.close()
-        os.link(partial, target)
+        partial.replace(target)
     except OSError as error:
         raise BankError(
             f"The bank was not copied: {error.strerror}.",
