@@ -13,7 +13,10 @@ Rule = Mapping[str, Any]
 
 
 class StubServer:
-    """The first rule whose conditions hold answers; without one, ``200 {}``."""
+    """The first rule whose conditions hold answers; without one, ``200 {}``.
+
+    A rule with ``drip_seconds`` sends its answer byte by byte, after the first ``fast`` bytes.
+    """
 
     def __init__(self, rules: Sequence[Rule] = ()) -> None:
         self.requests: list[dict[str, Any]] = []
@@ -72,32 +75,34 @@ class StubServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
 
             def answer(self) -> None:
                 size = int(self.headers.get("content-length") or 0)
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                rule = stub._record(self.command, self.path, headers, self.rfile.read(size))
+                came = {name.lower(): value for name, value in self.headers.items()}
+                rule = stub._record(self.command, self.path, came, self.rfile.read(size))
                 if delay := rule.get("delay_ms"):
                     stub.released.wait(delay / 1000)
                 raw = rule["text"] if "text" in rule else json.dumps(rule.get("body", {}), ensure_ascii=False)
                 body = raw.encode("utf-8", "surrogatepass")
+                headers = {
+                    "content-type": rule.get("content_type", "application/json"),
+                    "content-length": str(len(body)),
+                    **rule.get("headers", {}),
+                }
+                head = f"HTTP/1.1 {rule.get('status', 200)} X\r\n" + "".join(
+                    f"{name}: {value}\r\n" for name, value in headers.items()
+                )
                 try:
-                    self.send_response(rule.get("status", 200))
-                    self.send_header("content-type", rule.get("content_type", "application/json"))
-                    self.send_header("content-length", str(len(body)))
-                    for name, value in rule.get("headers", {}).items():
-                        self.send_header(name, value)
-                    self.end_headers()
-                    self._write(body, rule.get("drip_seconds"))
+                    self._write(f"{head}\r\n".encode() + body, rule.get("drip_seconds"), rule.get("fast", 0))
                 except OSError:
                     self.close_connection = True
 
-            def _write(self, body: bytes, drip: float | None) -> None:
+            def _write(self, answer: bytes, drip: float | None, fast: int) -> None:
                 if drip is None:
-                    self.wfile.write(body)
+                    self.wfile.write(answer)
                     return
-                for byte in body:
+                self.wfile.write(answer[:fast])
+                for byte in answer[fast:]:
                     self.wfile.write(bytes([byte]))
                     if stub.released.wait(drip):
                         return
