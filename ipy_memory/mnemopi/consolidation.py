@@ -51,7 +51,7 @@ def sleep(bank: Bank, *, dry_run: bool = False) -> dict[str, Any]:
     dict
         What was done, in the real system's words.
     """
-    return _sleep_session(bank, bank.name, dry_run)
+    return _sleep_session(bank, bank.name, bank.name, dry_run)
 
 
 def sleep_all(bank: Bank, *, dry_run: bool = False) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def sleep_all(bank: Bank, *, dry_run: bool = False) -> dict[str, Any]:
     with bank.reading() as connection:
         sessions = connection.execute(
             "SELECT COALESCE(session_id, 'default'), count(*) FROM working_memory"
-            " WHERE timestamp < ? AND consolidated_at IS NULL GROUP BY 1 ORDER BY min(timestamp)",
+            " WHERE timestamp < ? AND consolidated_at IS NULL GROUP BY session_id ORDER BY min(timestamp)",
             (_cutoff(bank),),
         ).fetchall()
     counts = {"sessions_scanned": len(sessions), "sessions_consolidated": 0}
@@ -68,14 +68,14 @@ def sleep_all(bank: Bank, *, dry_run: bool = False) -> dict[str, Any]:
         return {"dry_run": dry_run, **_NOTHING, **counts, "session_results": []}
     results = []
     for session, eligible in sessions:
-        result = _sleep_session(bank, session or _DEFAULT_SESSION, dry_run)
+        result = _sleep_session(bank, session or _DEFAULT_SESSION, session, dry_run)
         results.append({**result, "session_id": session, "eligible": eligible})
         counts["sessions_consolidated"] += result["status"] != _NOTHING["status"]
         for name in ("items_consolidated", "summaries_created", "llm_used"):
             counts[name] += result.get(name, 0)
     return {
         "dry_run": dry_run,
-        "status": "dry_run" if dry_run else "consolidated",
+        "status": _status(dry_run) if dry_run or counts["sessions_consolidated"] else _NOTHING["status"],
         **counts,
         "error_details": [],
         "session_results": results,
@@ -117,32 +117,35 @@ def promote_before_trim(bank: Bank, *, incoming: int = 0) -> list[str]:
             " AND COALESCE(trust_tier, '') <> 'IMPORTED' ORDER BY timestamp DESC, rowid DESC LIMIT :room)))",
             {"session": bank.name, "cutoff": _cutoff(bank), "room": max(0, room)},
         )
-        _consolidate(bank, bank.name, memories)
+        _consolidate(bank, bank.name, bank.name, memories)
         return [memory.id for memory in memories]
 
 
-def _sleep_session(bank: Bank, session: str, dry_run: bool) -> dict[str, Any]:
+def _sleep_session(bank: Bank, session: str, channel: str, dry_run: bool) -> dict[str, Any]:
     if dry_run:
         with bank.reading():
-            memories = _eligible(bank, session)
-            created = sum(1 for _ in episodes(memories, bank.config.max_episode_chars))
+            made = list(episodes(_eligible(bank, session), bank.config.max_episode_chars))
     else:
         with bank.transaction():
-            memories = _eligible(bank, session)
-            created = _consolidate(bank, session, memories)
-    if not memories:
+            made = _consolidate(bank, session, channel, _eligible(bank, session))
+    if not made:
         return {"dry_run": dry_run, **_NOTHING}
+    members = [member for episode in made for member in episode.members]
     return {
         "dry_run": dry_run,
-        "status": "dry_run" if dry_run else "consolidated",
-        "items_consolidated": len(memories),
-        "summaries_created": created,
+        "status": _status(dry_run),
+        "items_consolidated": len(members),
+        "summaries_created": len(made),
         "conflicts_resolved": 0,
         "llm_used": 0,
         "method": "aaak",
-        "consolidated_ids": [memory.id for memory in memories],
+        "consolidated_ids": members,
         "degradation": degrade(bank, dry_run=dry_run),
     }
+
+
+def _status(dry_run: bool) -> str:
+    return "dry_run" if dry_run else "consolidated"
 
 
 def _cutoff(bank: Bank) -> str:
@@ -167,27 +170,26 @@ def _memories(bank: Bank, where: str, values: dict[str, Any], limit: str = "") -
     return [OldMemory(*row) for row in rows]
 
 
-def _consolidate(bank: Bank, session: str, memories: Sequence[OldMemory]) -> int:
+def _consolidate(bank: Bank, session: str, channel: str, memories: Sequence[OldMemory]) -> list[Episode]:
     if not memories:
-        return 0
+        return []
     now = jsdate.iso(bank.clock.now_ms())
     bank.connection.executemany(
         "UPDATE working_memory SET consolidated_at = ? WHERE id = ?", [(now, memory.id) for memory in memories]
     )
     graph = Graph(bank, session)
-    created = 0
-    for episode in episodes(memories, bank.config.max_episode_chars):
-        _store(bank, graph, episode, now)
-        created += 1
+    made = list(episodes(memories, bank.config.max_episode_chars))
+    for episode in made:
+        _store(bank, graph, episode, channel, now)
     bank.connection.execute(
         "INSERT INTO consolidation_log (session_id, items_consolidated, summary_preview, created_at)"
         " VALUES (?, ?, ?, ?)",
-        (session, len(memories), f"{created} summaries (aaak) from {len(memories)} items", now),
+        (session, len(memories), f"{len(made)} summaries (aaak) from {len(memories)} items", now),
     )
-    return created
+    return made
 
 
-def _store(bank: Bank, graph: Graph, episode: Episode, now: str) -> None:
+def _store(bank: Bank, graph: Graph, episode: Episode, channel: str, now: str) -> None:
     episode_id = memory_id(episode.text, now, bank.ids.nonce())
     row = {
         "id": episode_id,
@@ -203,7 +205,7 @@ def _store(bank: Bank, graph: Graph, episode: Episode, now: str) -> None:
         "scope": episode.scope,
         "author_id": AUTHOR_ID,
         "author_type": AUTHOR_TYPE,
-        "channel_id": graph.session,
+        "channel_id": channel,
         "created_at": now,
     }
     bank.connection.execute(

@@ -15,7 +15,7 @@ TIER2_LENGTH = 800
 
 _MARK = " [...]"
 _SENTENCE_GAP = re.compile(rf"(?<=[.!?])[{js.WHITESPACE}]+")
-_CAPITALISED = re.compile(r"\b[A-Z][a-zA-Z]+\b", re.ASCII)
+_CAPITALISED = re.compile(r"\b[A-Z]\w+", re.ASCII)
 _WEIGHTY = re.compile(
     r"\b(?:prefer|always|never|deadline|release|version|decided|important|must|should)\b", re.ASCII | re.IGNORECASE
 )
@@ -52,12 +52,12 @@ def key_sentences(text: str, limit: int) -> str:
     """Return a text, or its weightiest sentences that fit into ``limit`` units, in their order."""
     if js.units(text) <= limit:
         return text
-    sentences = [js.trim(sentence) for sentence in _SENTENCE_GAP.split(text)]
+    sentences = [sentence for part in _SENTENCE_GAP.split(text) if (sentence := js.trim(part))]
     best = sorted(range(len(sentences)), key=lambda at: -_weight(sentences[at]))
     kept: list[int] = []
     used = 0
     for at in best:
-        size = js.units(sentences[at]) + (1 if kept else 0)
+        size = js.units(sentences[at]) + 1
         if not kept or used + size <= limit:
             kept.append(at)
             used += size

@@ -63,8 +63,8 @@ def aggregate_veracity(values: Iterable[str | None]) -> str:
     """Return the veracity that most memories have; of equals, at each step, the less trustworthy one."""
     counts: dict[str, int] = {}
     winner = UNKNOWN
-    for value in values:
-        if value is None or value not in _VERACITY_WEIGHT:
+    for value in (js.lower(js.trim(given or "")) for given in values):
+        if value not in _VERACITY_WEIGHT:
             continue
         counts[value] = counts.get(value, 0) + 1
         lead = counts[value] - counts.get(winner, 0)
@@ -92,12 +92,13 @@ def _chunks(group: Sequence[OldMemory], budget: int) -> Iterator[Sequence[OldMem
 
 
 def _episode(source: str, chunk: Sequence[OldMemory], max_chars: int) -> Episode:
-    full = _heading(source) + encode(_SEPARATOR.join(memory.text for memory in chunk))
+    joined = _SEPARATOR.join(memory.text for memory in chunk)
+    full = _heading(source) + encode(joined)
     metadata: dict[str, Any] = {"original_count": len(chunk), "source": source, "llm_used": False}
-    text, size = full, js.units(full)
-    if size > max_chars:
+    text = full
+    if js.units(full) > max_chars:
         text = _shortened(full, max_chars)
-        metadata |= {"truncated": True, "original_chars": size, "max_chars": max_chars}
+        metadata |= {"truncated": True, "original_chars": js.units(joined), "max_chars": max_chars}
     return Episode(
         text=js.well_formed(text),
         metadata=metadata,
