@@ -14,15 +14,17 @@ from ipy_memory.hindsight.client import HindsightClient, Item, TimeLimits
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-    import httpx
-
     from ipy_memory.hindsight.queue import Queued
+    from ipy_memory.http import Transport
     from ipy_memory.model import Hit
     from ipy_memory.scoping.hindsight import HindsightScope
     from ipy_memory.settings import HindsightConfig
 
 MAX_KNOWN_BANKS = 10_000
 """So many banks are remembered as made; past it the older half is forgotten (B-02)."""
+
+LONG_ITEM_BYTES = 10_000
+"""A server works in portions of 10,000 tokens; of a longer item without a document id it keeps only the first."""
 
 NARROW_BUDGET = 256
 """Below this many tokens an empty recall may be the budget's doing."""
@@ -68,7 +70,7 @@ class Service:
         known: KnownBanks,
         *,
         tz: tzinfo | None,
-        transport: httpx.BaseTransport | None,
+        transport: Transport | None,
     ) -> None:
         self.config = config
         self.scope = scope
@@ -140,25 +142,30 @@ class Service:
         hits, _ = answers.hits_of(answers.reflected(answer), self.bank)
         return (js.trim(text) or None) if isinstance(text, str) else None, hits
 
-    def send(self, items: Sequence[Queued], operation_id: str | None, limit_ms: float | None) -> str | None:
-        """Send a batch of the queue and return the server's id for the work (Q-06 to Q-08)."""
-        self.ensure_bank(limit_ms)
+    def send(self, items: Sequence[Queued], operation_id: str | None, left: Callable[[], float | None]) -> str | None:
+        """Send a batch of the queue and return the server's id for the work (Q-06 to Q-08).
+
+        With an operation id, long items are documents of their own.
+        """
+        self.ensure_bank(left())
         answer = self.client.retain_batch(
             self.bank,
-            [self._item(item) for item in items],
+            [self._item(item, operation_id and f"{operation_id}-{index}") for index, item in enumerate(items)],
             async_=True,
             operation_id=operation_id,
-            limit_ms=limit_ms,
+            limit_ms=left(),
         )
         operation = answer.get("operation_id") if isinstance(answer, dict) else None
         return operation if isinstance(operation, str) else None
 
-    def _item(self, item: Queued) -> Item:
+    def _item(self, item: Queued, document_id: str | None) -> Item:
+        long = len(js.well_formed(item.content).encode()) > LONG_ITEM_BYTES
         return Item(
             item.content,
             timestamp=item.at_ms,
             context=self.config.retain_context if item.context is None else item.context,
             metadata={"session_id": item.session_id},
+            document_id=document_id if long else None,
             tags=self.scope.retain_tags,
         )
 
