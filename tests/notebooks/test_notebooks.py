@@ -60,7 +60,9 @@ def test_a_notebook_is_in_normal_form_and_has_been_run(path: Path) -> None:
 def test_a_cell_that_may_fail_does_fail(path: Path) -> None:
     for number, cell in enumerate(nbformat.read(path, as_version=4).cells):
         if _may_fail(cell):
-            assert [o for o in cell.outputs if o.output_type == "error"], f"cell {number} is tagged and does not fail"
+            errors = [output for output in cell.outputs if output.output_type == "error"]
+            assert errors, f"cell {number} is tagged and does not fail"
+            assert [len(error.traceback) for error in errors] == [1], f"cell {number} shows more than one line"
 
 
 def test_there_are_at_most_five_sanitize_rules_each_with_its_reason() -> None:
