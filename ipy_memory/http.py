@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     import httpcore
     import httpx
 
+    Client = httpx.Client
+    Transport = httpx.BaseTransport
+    """The library's own types, for annotations elsewhere."""
+
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 """An answer larger than this is refused."""
 

@@ -23,10 +23,9 @@ from ipy_memory.turns import Message, compose_query, cut_query
 if TYPE_CHECKING:
     from threading import Event
 
-    import httpx
-
     from ipy_memory.clock import Clock, IdSource, Timers
     from ipy_memory.hindsight.alias import HindsightAlias
+    from ipy_memory.http import Transport
     from ipy_memory.scoping.hindsight import HindsightScope
     from ipy_memory.settings import HindsightConfig
 
@@ -88,7 +87,7 @@ class HindsightBackend:
         clock: Clock,
         ids: IdSource,
         timers: Timers,
-        transport: httpx.BaseTransport | None = None,
+        transport: Transport | None = None,
         notify: Notify = log_notice,
         started: str | None = None,
         resumed: bool = False,

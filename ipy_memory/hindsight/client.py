@@ -17,7 +17,7 @@ from ipy_memory.hindsight.wire import USER_AGENT, Wire, segment
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-    import httpx
+    from ipy_memory.http import Transport
 
 BANKS = "/v1/default/banks"
 """Where the server keeps everything."""
@@ -72,7 +72,7 @@ class HindsightClient:
         tz: tzinfo | None = None,
         user_agent: str = USER_AGENT,
         limits: TimeLimits | None = None,
-        transport: httpx.BaseTransport | None = None,
+        transport: Transport | None = None,
     ) -> None:
         self._wire = Wire(base_url, token, user_agent=user_agent, transport=transport)
         self._tz = tz

@@ -75,11 +75,15 @@ class FlushReport:
         return FlushReport(self.sent + other.sent, self.failed + other.failed, self.operations + other.operations)
 
 
+TimeLeft = Callable[[], float | None]
+"""How many milliseconds are left just now; ``None`` for as many as a call may take."""
+
+
 class Sender(Protocol):
     """What carries a batch to the server."""
 
-    def __call__(self, items: Sequence[Queued], operation_id: str | None, limit_ms: float | None) -> str | None:
-        """Send the items within ``limit_ms`` and return the server's operation id, if it names one."""
+    def __call__(self, items: Sequence[Queued], operation_id: str | None, left: TimeLeft) -> str | None:
+        """Send the items and return the server's operation id, if it names one."""
         ...
 
 
@@ -175,19 +179,19 @@ class RetainQueue:
         """Send what is due, on the timer's thread."""
         with self._sending:
             while batch := self._next(everything=False):
-                self._deliver(batch, None)
+                self._deliver(batch, _no_end)
 
     def flush(self, limit_ms: float | None = None) -> FlushReport:
         """Send everything that waits, and wait for what is on its way (Q-04).
 
         ``limit_ms`` bounds the whole; what does not fit stays, can be seen, and can be sent later.
         """
-        end = None if limit_ms is None else self._clock.now_ms() + limit_ms
+        left = _no_end if limit_ms is None else self._until(self._clock.now_ms() + limit_ms)
         report = FlushReport()
         if not self._sending.acquire(timeout=-1 if limit_ms is None else max(0.0, limit_ms / 1000)):
             return report
         try:
-            while (left := None if end is None else end - self._clock.now_ms()) is None or left > 0:
+            while (rest := left()) is None or rest > 0:
                 batch = self._next(everything=True)
                 if batch is None:
                     break
@@ -196,6 +200,9 @@ class RetainQueue:
             self._sending.release()
             self._resume()
         return report
+
+    def _until(self, end_ms: float) -> TimeLeft:
+        return lambda: end_ms - self._clock.now_ms()
 
     def _resume(self) -> None:
         """See to it that what an interrupted flush left behind is sent in its time."""
@@ -218,7 +225,7 @@ class RetainQueue:
                 state.sealed.state = "sending"
             return state.sealed
 
-    def _deliver(self, batch: Batch, limit_ms: float | None) -> FlushReport:
+    def _deliver(self, batch: Batch, left: TimeLeft) -> FlushReport:
         """Send one batch; whatever happens, it is then either done or among the unsent."""
         batch.state, batch.error = "sending", None
         kept = True
@@ -227,7 +234,7 @@ class RetainQueue:
                 log.warning("Hindsight: dropped %d queued items of a session that moved on", len(batch.items))
                 kept = False
                 return FlushReport()
-            operation = self._attempt(batch, limit_ms)
+            operation = self._attempt(batch, left)
             kept = False
             return FlushReport(len(batch.items), 0, (operation,) if operation else ())
         except Exception as error:  # noqa: BLE001  every failure becomes one notice; the batch stays to be seen
@@ -248,13 +255,13 @@ class RetainQueue:
                 if kept:
                     state.unsent.append(batch)
 
-    def _attempt(self, batch: Batch, limit_ms: float | None) -> str | None:
+    def _attempt(self, batch: Batch, left: TimeLeft) -> str | None:
         try:
-            return self._send(batch.items, batch.operation_id, limit_ms)
+            return self._send(batch.items, batch.operation_id, left)
         except HindsightError as error:
             if batch.operation_id is None or not error.unknown:
                 raise
-            return self._send(batch.items, batch.operation_id, limit_ms)
+            return self._send(batch.items, batch.operation_id, left)
 
     def resend(self, *, unknown: bool = False) -> FlushReport:
         """Send again what failed, and on request also what may already have arrived."""
@@ -264,7 +271,7 @@ class RetainQueue:
             with self._lock:
                 again = [batch for batch in self._state.unsent if batch.state in states]
             for batch in again:
-                report += self._deliver(batch, None)
+                report += self._deliver(batch, _no_end)
         return report
 
     def rows(self) -> list[QueueRow]:
@@ -288,6 +295,10 @@ class RetainQueue:
                 self._state.stop_timer()
                 self._state.stop_timer = None
         return report
+
+
+def _no_end() -> None:
+    return None
 
 
 def _row(batch: Batch, item: Queued) -> QueueRow:

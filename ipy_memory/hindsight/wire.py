@@ -12,7 +12,7 @@ from ipy_memory.errors import BankNameError, HindsightError, RecallCancelled
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import httpx
+    from ipy_memory.http import Client, Transport
 
 USER_AGENT = f"ipy_memory/{__version__}"
 """How this package calls itself on the wire."""
@@ -28,14 +28,12 @@ MISSING_BANK_HINT = "nothing has been retained in this bank yet"
 class Wire:
     """A server's address and key; the key is shown nowhere (E-03)."""
 
-    def __init__(
-        self, base_url: str, token: str | None, *, user_agent: str, transport: httpx.BaseTransport | None
-    ) -> None:
+    def __init__(self, base_url: str, token: str | None, *, user_agent: str, transport: Transport | None) -> None:
         self._base = base_url.rstrip("/")
         self._token = token or None
         self._user_agent = user_agent
         self._transport = transport
-        self._http: httpx.Client | None = None
+        self._http: Client | None = None
 
     def __repr__(self) -> str:
         return f"Wire({self.origin!r})"

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from ipy_memory.clock import FixedClock, FixedIds, ManualTimers, SystemTimers
 from ipy_memory.errors import HindsightError, MemoryToolkitError
-from ipy_memory.hindsight.queue import CLOSED, RETAIN_FLUSH_BATCH_SIZE, RETAIN_FLUSH_INTERVAL_MS, Queued, RetainQueue
+from ipy_memory.hindsight.queue import (
+    CLOSED,
+    RETAIN_FLUSH_BATCH_SIZE,
+    RETAIN_FLUSH_INTERVAL_MS,
+    Queued,
+    RetainQueue,
+    TimeLeft,
+)
 from tests.hindsight.stub import until
 
 
@@ -23,7 +30,7 @@ class Wire:
         self.faults: list[BaseException | None] = []
         self.during: Any = None
 
-    def __call__(self, items: Sequence[Queued], operation_id: str | None, limit_ms: float | None) -> str | None:
+    def __call__(self, items: Sequence[Queued], operation_id: str | None, left: TimeLeft) -> str | None:
         if self.during is not None:
             self.during()
         fault = self.faults.pop(0) if self.faults else None
