@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ipy_memory import text
-from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError
+from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError, ReadOnlyBankError
 from ipy_memory.mnemopi import edit as editing
 from ipy_memory.mnemopi import reports
 from ipy_memory.mnemopi.consolidation import promote_before_trim
 from ipy_memory.mnemopi.pending import drain
-from ipy_memory.mnemopi.readers import READ, TOUCH, WRITE, OpenBanks, Target
+from ipy_memory.mnemopi.readers import READ, TOUCH, WRITE, OpenBanks, Target, name_in_file
 from ipy_memory.mnemopi.scoped import ScopedAnswer, Unopened, scoped_recall
 from ipy_memory.mnemopi.store import retain_items
 from ipy_memory.model import Answer, Failure, Receipt, RetainItem, ToolResult
@@ -196,6 +196,18 @@ class MnemopiBackend:
         path = self._bank_file(name)
         return OneBankBackend(self, Target(name, path))
 
+    def one_file(self, path: Path) -> MnemopiBackend:
+        """Return a backend that reads just one bank file, wherever it lies, and writes nothing.
+
+        Raises
+        ------
+        BankError
+            The file is no bank, or cannot be read.
+        """
+        target = Target(name_in_file(path, self.banks.clock), path)
+        self.banks.get(target, READ)
+        return OneBankBackend(self, target)
+
     def bank_names(self) -> list[str]:
         """Return the names of all banks that have a file under the database folder, in order."""
         names = [self.scope.global_bank] if Path(self.config.db_path).exists() else []
@@ -283,11 +295,17 @@ class OneBankBackend(MnemopiBackend):
         """Return what the bank answers; an unreadable or missing one is an error."""
         return super().ask(query, **{**options, "touch": False})
 
-    def retain_for(self, items: Sequence[RetainItem], *, session_id: str, cwd: str) -> Receipt:  # noqa: ARG002
+    def writer(self) -> Bank:
         """Refuse: the bank was opened for reading."""
-        error = BankError("The bank was opened for reading only.", where=self.retain_bank, hint="choose it as a scope")
-        failures = tuple(Failure(index, item.content, error) for index, item in enumerate(items))
-        return Receipt(len(items), self.retain_bank, "stored", (None,) * len(items), failures)
+        raise self._refusal()
+
+    def _existing(self, need: int) -> list[Bank]:
+        if need == WRITE:
+            raise self._refusal()
+        return super()._existing(need)
+
+    def _refusal(self) -> ReadOnlyBankError:
+        return ReadOnlyBankError("The bank was opened for reading only.", where=self.retain_bank)
 
 
 def has_vectors(bank: Bank) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
 from traitlets import Bool, Enum, Integer, Unicode, observe
 
+from ipy_memory.backends import SUPPORTED
 from ipy_memory.errors import MagicError, MemoryToolkitError
 from ipy_memory.notebook import complete, literal
 from ipy_memory.notebook.parse import Flag, Parsed, Spec, parse, variable, whole_number
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _Magic = TypeVar("_Magic", bound=Callable[..., Any])
 _Result = TypeVar("_Result")
 
-BACKENDS = ("mnemopi", "hindsight", "off")
+BACKENDS = (*SUPPORTED, "off")
 """What a notebook can choose; the agent knows further backends, which have no tools."""
 
 _FROM = Flag("from", "take the text from this Python variable", "NAME", variable)
@@ -109,6 +110,7 @@ class MemoryMagics(Magics):
 
     def __init__(self, shell: InteractiveShell, **traits: Any) -> None:
         self._session: MemorySession | None = None
+        self.world: Mapping[str, Any] = {}
         self.replaced: dict[str, dict[str, Callable[..., Any]]] = {}
         super().__init__(shell, **traits)
 
@@ -123,17 +125,21 @@ class MemoryMagics(Magics):
             from ipy_memory.session import open_session
 
             self._session = open_session(
-                self.backend or None,
-                self.cwd or None,
-                self.database or None,
-                self.chosen_settings(),
-                agent_dir=self.agent_dir or None,
+                self.backend or None, database=self.database or None, settings=self._scoping(), **self.surroundings()
             )
         return self._session
 
-    def chosen_settings(self) -> dict[str, Any]:
-        """Return the settings that this notebook overrides beyond backend and database."""
-        return {f"{backend}.scoping": self.scope for backend in BACKENDS if backend != "off"} if self.scope else {}
+    def _scoping(self) -> dict[str, str]:
+        return {f"{backend}.scoping": self.scope for backend in SUPPORTED} if self.scope else {}
+
+    def surroundings(self) -> dict[str, Any]:
+        """Return what a session of this notebook is opened in: folders, and clock, ids and environment if given."""
+        return {"cwd": self.cwd or None, "agent_dir": self.agent_dir or None, **self.world}
+
+    def adopt(self, session: MemorySession) -> None:
+        """Let the magics work on a session made elsewhere, until another is chosen."""
+        self.close_session()
+        self._session = session
 
     def database_path(self) -> Path:
         """Return where the Mnemopi database is, without opening a session."""
@@ -141,8 +147,9 @@ class MemoryMagics(Magics):
 
         if self._session is not None:
             return Path(mnemopi_config(self._session.settings, self._session.agent_dir).db_path)
-        agent_dir = self.agent_dir or agent_directory(os.environ)
-        settings = load_settings(agent_dir, self.cwd or Path.cwd(), os.environ)
+        env = self.world.get("env", os.environ)
+        agent_dir = self.agent_dir or agent_directory(env)
+        settings = load_settings(agent_dir, self.cwd or Path.cwd(), env)
         return Path(self.database or mnemopi_config(settings, agent_dir).db_path)
 
     def close_session(self) -> None:

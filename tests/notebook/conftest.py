@@ -109,10 +109,8 @@ def session() -> FakeSession:
 def notebook(bare: Notebook, session: FakeSession, monkeypatch: pytest.MonkeyPatch) -> Notebook:
     """A notebook whose session answers from lists."""
 
-    def open_session(
-        backend: str | None, cwd: str | None, database: str | None, settings: dict[str, Any], **more: Any
-    ) -> FakeSession:
-        session.opened = {"backend": backend, "cwd": cwd, "database": database, "settings": settings, **more}
+    def open_session(backend: str | None, **given: Any) -> FakeSession:
+        session.opened = {"backend": backend, **given}
         return session
 
     monkeypatch.setattr(ipy_memory.session, "open_session", open_session, raising=False)

@@ -41,7 +41,7 @@ def test_use_and_scope_choose_for_the_next_session(notebook: Notebook, session: 
 @pytest.mark.parametrize(
     ("cell", "says"),
     [
-        ("%memory use mnemo", ["did you mean mnemopi", "mnemopi, hindsight, off"]),
+        ("%memory use mnemo", ["did you mean mnemopi", "hindsight, mnemopi, off"]),
         ("%memory scope Global", ["did you mean global", "per-project-tagged"]),
         ("%memory use", ["one backend", "-h"]),
         ("%memory scope global per-project", ["one scope"]),

@@ -23,11 +23,15 @@ def status(magics: MemoryMagics, parsed: Parsed) -> TableResult:
     if parsed.text.strip():
         raise MagicError("%memory status takes nothing more")
     session = magics.session
-    rows = [(row.name, _homely(row.value), _homely(row.origin)) for row in session.status()]
+    behind = {"scope": f"{session.chosen}.scoping", "database": "mnemopi.dbPath"}
+    rows = []
+    for row in session.status():
+        origin = row.origin or (session.settings.origin(behind[row.name]) if row.name in behind else "")
+        rows.append((row.name, _homely(row.value), _homely(origin)))
     rows += [
         (row.name, _homely(str(row.value)), _homely(row.origin))
         for row in session.settings.table()
-        if row.origin != "default" and row.name != "memory.backend"
+        if row.origin != "default" and row.name not in {"memory.backend", *behind.values()}
     ]
     unchosen = session.chosen not in SUPPORTED
     notes = ["No memory backend is chosen: choose one with %memory use mnemopi (or hindsight)."] if unchosen else []

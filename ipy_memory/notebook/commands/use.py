@@ -14,18 +14,20 @@ if TYPE_CHECKING:
     from ipy_memory.notebook.result import TextResult
 
 
-@command("use", "mnemopi|hindsight|off", "Choose the memory backend for this notebook.", choices=lambda _: BACKENDS)
+@command("use", "|".join(BACKENDS), "Choose the memory backend for this notebook.", choices=lambda _: BACKENDS)
 def use(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Choose the backend; the next magic opens its session."""
     from ipy_memory.notebook.result import TextResult
 
-    magics.backend = one_of("the backend", one_word(parsed, "one backend", "use"), BACKENDS)
+    chosen = one_of("the backend", one_word(parsed, "one backend", "use"), BACKENDS)
+    magics.close_session()
+    magics.backend = chosen
     return TextResult(f"Memory backend of this notebook: {magics.backend}")
 
 
 @command(
     "scope",
-    "global|per-project|per-project-tagged",
+    "|".join(SCOPINGS),
     "Choose which banks are written and read, for this notebook.",
     choices=lambda _: SCOPINGS,
 )
@@ -33,5 +35,7 @@ def scope(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Choose the scoping; what waits to be sent goes to the old bank first (S-13)."""
     from ipy_memory.notebook.result import TextResult
 
-    magics.scope = one_of("the scope", one_word(parsed, "one scope", "scope"), SCOPINGS)
+    chosen = one_of("the scope", one_word(parsed, "one scope", "scope"), SCOPINGS)
+    magics.close_session()
+    magics.scope = chosen
     return TextResult(f"Memory scope of this notebook: {magics.scope}")

@@ -1,0 +1,37 @@
+"""A session on one bank file, wherever it lies, for reading only."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, cast
+
+from ipy_memory.errors import BankNotFoundError
+from ipy_memory.mnemopi.backend import MnemopiBackend
+from ipy_memory.session import MemorySession, open_session
+
+
+def open_bank_file(path: str | os.PathLike[str], **surroundings: Any) -> MemorySession:
+    """Open a session that reads just one bank file and changes no byte of it.
+
+    Parameters
+    ----------
+    path
+        The bank's SQLite file; ``~`` is the home folder.
+    **surroundings
+        As for :func:`open_session`: ``cwd``, ``agent_dir``, ``env``, ``clock``, ``ids``.
+
+    Raises
+    ------
+    BankNotFoundError
+        There is no such file.
+    BankError
+        The file is no bank, is damaged, or is newer than this release.
+    """
+    file = Path(path).expanduser().absolute()
+    if not file.is_file():
+        raise BankNotFoundError("There is no such bank file.", where=str(path))
+    session = open_session("mnemopi", database=file, settings={"mnemopi.scoping": "global"}, **surroundings)
+    whole = cast("MnemopiBackend", session.backend)
+    session.backend = whole.one_file(file)  # type: ignore[assignment]
+    return session
