@@ -92,6 +92,39 @@ class Addressable(Protocol):
         ...
 
 
+@runtime_checkable
+class Commanded(Protocol):
+    """What a backend offers to a person's commands beside the agent's tools (M-07, M-08)."""
+
+    def search(self, query: str, limit: float | None = None) -> Mapping[str, Any]:
+        """Return what the search command answers."""
+        ...
+
+    def save(
+        self,
+        content: str,
+        *,
+        context: str | None = None,
+        importance: float | None = None,
+        source: str | None = None,
+        veracity: str | None = None,
+    ) -> Mapping[str, Any]:
+        """Store one memory as the save command does."""
+        ...
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return the status command's answer."""
+        ...
+
+    def stats(self) -> str:
+        """Return the stats table."""
+        ...
+
+    def diagnose(self) -> str:
+        """Return the diagnostics table."""
+        ...
+
+
 class Prepared(Protocol):
     """A first turn's block, prepared but not yet taken as done (A-03)."""
 
@@ -138,6 +171,19 @@ class SessionHooks(Protocol):
         ...
 
 
+class LivingBackend(Backend, SessionHooks, Protocol):
+    """A backend that lives a session: what :func:`resolve_backend` gives."""
+
+
+@runtime_checkable
+class Parental(Protocol):
+    """A backend that can be shared with a sub-agent's session."""
+
+    def child(self, session_id: str, cwd: str) -> LivingBackend:
+        """Return the alias of a sub-agent's session (S-12)."""
+        ...
+
+
 class Surroundings(Protocol):
     """What a backend is made from: a session's settings, place, time and ids."""
 
@@ -156,7 +202,7 @@ def resolve_backend(
     *,
     embedder: Embedder | None = None,
     completion: Callable[[str], str | None] | None = None,
-) -> Backend | None:
+) -> LivingBackend | None:
     """Return the backend that the settings choose, or ``None``; nothing is opened, made or sent yet."""
     chosen = session.settings.get("memory.backend")
     if chosen == "mnemopi":
@@ -168,7 +214,7 @@ def resolve_backend(
 
 def _mnemopi(
     session: Surroundings, embedder: Embedder | None, completion: Callable[[str], str | None] | None
-) -> Backend:
+) -> LivingBackend:
     from ipy_memory.mnemopi.config import engine_config
     from ipy_memory.mnemopi.life import MnemopiSession
     from ipy_memory.mnemopi.readers import OpenBanks
@@ -195,7 +241,7 @@ def _mnemopi(
     return MnemopiSession(config, scope, banks, cwd=session.cwd, session_id=session.session_id, home=home)
 
 
-def _hindsight(session: Surroundings) -> Backend:
+def _hindsight(session: Surroundings) -> LivingBackend:
     from ipy_memory.hindsight.backend import HindsightBackend
     from ipy_memory.scoping.hindsight import hindsight_scope
     from ipy_memory.settings import hindsight_config

@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from ipy_memory import text
-from ipy_memory.backends import SUPPORTED, TITLES, Addressable, Backend, resolve_backend
+from ipy_memory.backends import (
+    SUPPORTED,
+    TITLES,
+    Addressable,
+    Backend,
+    Commanded,
+    LivingBackend,
+    Parental,
+    Prepared,
+    resolve_backend,
+)
 from ipy_memory.clock import ProcessIds, SystemClock, SystemTimers
 from ipy_memory.errors import (
     MemoryToolkitError,
@@ -32,6 +42,7 @@ if TYPE_CHECKING:
     from ipy_memory.clock import Clock, IdSource, Timers
     from ipy_memory.mnemopi.embeddings import Embedder
     from ipy_memory.model import Failure, Memory
+    from ipy_memory.turns import Message
 
 log = logging.getLogger("ipy_memory")
 
@@ -74,7 +85,7 @@ class MemorySession:
         ids: IdSource,
         timers: Timers,
         session_id: str,
-        backend: Backend | None,
+        backend: LivingBackend | None = None,
     ) -> None:
         self.settings = settings
         self.cwd = cwd
@@ -189,6 +200,7 @@ class MemorySession:
             raise ToolInputError("retain: field 'items' needs at least 1 item")
         result = run_retain(self, wanted)
         if result.receipt and (failures := result.receipt.failures):
+            self.failures += failures
             raise NotStoredError(
                 text.not_stored_text(len(failures), len(wanted), result.receipt.bank, str(failures[0].error)),
                 [(failure.index, failure.content, failure.error) for failure in failures],
@@ -207,9 +219,87 @@ class MemorySession:
     def read(self, address: str) -> str:
         """Return what ``memory://<id>`` shows (R-13, M-05); a bare id is taken as its address."""
         url = address if address.startswith("memory://") else f"memory://{address}"
-        if self.chosen == "mnemopi" and isinstance(self.backend, Addressable):
-            return self.backend.read(url)
+        backend = self.backend if self.chosen == "mnemopi" else None
+        if isinstance(backend, Addressable):
+            return backend.read(url)
         raise MemoryToolkitError(text.unreadable(url, self.chosen))
+
+    def start(self) -> None:
+        """Begin the agent session: what must happen before its first turn (A-13, B-06)."""
+        if self.backend is not None:
+            self.backend.start()
+
+    def first_turn(self, prompt: str, messages: Sequence[Message] = ()) -> Prepared | None:
+        """Recall for the session's first prompt; ``None`` when there is nothing to add (A-01 to A-05).
+
+        The result's ``context`` is the block; its ``commit()`` makes it part of the instructions.
+        """
+        return None if self.backend is None else self.backend.prepare_first_turn(prompt, messages)
+
+    def end_turn(self, messages: Sequence[Message]) -> None:
+        """Send what waits and retain what is due, at the end of a turn; never raises (A-04)."""
+        if self.backend is not None:
+            self.backend.end_turn(messages)
+
+    def force_retain(self, messages: Sequence[Message]) -> None:
+        """Retain what is not yet retained, whatever the cadence."""
+        if self.backend is not None:
+            self.backend.force_retain(messages)
+
+    def enqueue(self, messages: Sequence[Message] = ()) -> None:
+        """Force retention and consolidation (A-12)."""
+        if self.backend is not None:
+            self.backend.enqueue(messages)
+
+    def developer_instructions(self) -> str:
+        """Return what memory adds to the developer instructions; empty without a backend."""
+        return "" if self.backend is None else self.backend.instructions()
+
+    def pre_compaction_context(self, messages: Sequence[Message]) -> str | None:
+        """Return the block to keep when the conversation is about to be compacted, or ``None``."""
+        return None if self.backend is None else self.backend.compaction(messages)
+
+    def child(self, *, session_id: str | None = None, cwd: str | None = None) -> MemorySession:
+        """Return the session of a sub-agent: this session's banks, scope and queue under its own id (S-12)."""
+        child = MemorySession(
+            self.settings,
+            cwd=cwd or self.cwd,
+            agent_dir=self.agent_dir,
+            env=self.env,
+            clock=self.clock,
+            ids=self.ids,
+            timers=self.timers,
+            session_id=session_id or f"nb-{self.ids.token()}",
+        )
+        if isinstance(self.backend, Parental):
+            child.backend = self.backend.child(child.session_id, child.cwd)
+        return child
+
+    def search(self, query: str, limit: float | None = None) -> Mapping[str, Any]:
+        """Search as the agent's memory command does: at most 50 items, 10 by default (M-07)."""
+        backend = self._commanded()
+        none = {"backend": self.chosen, "query": query, "count": 0, "items": []}
+        return backend.search(query, limit) if backend else none | {"message": self._not_there()}
+
+    def save(self, content: str, **options: Any) -> Mapping[str, Any]:
+        """Store one memory as the agent's memory command does (M-07)."""
+        backend = self._commanded()
+        none = {"backend": self.chosen, "stored": 0}
+        return backend.save(content, **options) if backend else none | {"message": self._not_there()}
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return the answer of the agent's memory status command (M-08)."""
+        backend = self._commanded()
+        none = {"backend": self.chosen, "active": False, "writable": False, "searchable": False}
+        return backend.describe() if backend else none | {"message": self._not_there()}
+
+    def stats(self) -> str:
+        """Return the table of counts of the banks in scope (M-08); reads only."""
+        return self._report().stats()
+
+    def diagnose(self) -> str:
+        """Return the table of checks of the banks in scope (M-08); reads only."""
+        return self._report().diagnose()
 
     def provenance(self, query: str) -> dict[str, Any]:
         """Return what a frame's ``attrs`` say of where an answer came from."""
@@ -259,6 +349,19 @@ class MemorySession:
             f"One bank alone can be asked on Mnemopi only; the backend is {backend.name}.",
             hint="set hindsight.bankId and hindsight.scoping instead",
         )
+
+    def _commanded(self) -> Commanded | None:
+        return self.backend if isinstance(self.backend, Commanded) and self.backend.name == self.chosen else None
+
+    def _not_there(self) -> str:
+        return text.not_initialised(TITLES.get(self.chosen, self.chosen))
+
+    def _report(self) -> Commanded:
+        # Reports are also given without a state: from the settings alone.
+        backend = self._commanded() or resolve_backend(self)
+        if isinstance(backend, Commanded):
+            return backend
+        raise MemoryToolkitError(f"There are no local banks to report on; memory.backend is {self.chosen}.")
 
     def _addressable(self, what: str) -> Addressable:
         backend = self.live_backend()
@@ -331,7 +434,6 @@ def open_session(
         ids=ids,
         timers=timers or SystemTimers(),
         session_id=session_id or f"nb-{ids.token()}",
-        backend=None,
     )
     session.backend = resolve_backend(session, embedder=embedder, completion=completion)
     return session

@@ -44,6 +44,7 @@ class MnemopiSession(MnemopiBackend):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.started = False
         self.first_turn_done = False
         self._retention: Retention | None = None
 
@@ -52,7 +53,7 @@ class MnemopiSession(MnemopiBackend):
         """The cursor over the conversation; opens the retain bank."""
         if self._retention is None:
             self._retention = Retention(
-                self.writer(), session_id=self.session_id, cwd=self.cwd, every=self.config.retain_every_n_turns
+                self.writer, session_id=self.session_id, cwd=self.cwd, every=self.config.retain_every_n_turns
             )
         return self._retention
 
@@ -66,6 +67,7 @@ class MnemopiSession(MnemopiBackend):
         for target in self.own_targets():
             if bank := self.banks.get(target, WRITE):
                 sleep(bank)
+        self.started = True
 
     def prepare_first_turn(self, prompt: str, messages: Sequence[Message]) -> FirstTurn | None:
         """Recall for the first turn (A-01 to A-05); ``None`` when there is nothing to add.
@@ -203,19 +205,25 @@ class MnemopiSession(MnemopiBackend):
         return found if stats.last_memory is None else found | {"lastMemory": stats.last_memory}
 
     def stats(self) -> str:
-        """Return the stats table of the banks in scope (M-08)."""
-        targets = list(dict.fromkeys((self.target(self.retain_bank), *self.recall_targets())))
+        """Return the stats table of the banks in scope; before :meth:`start` with the shared one (M-08)."""
+        targets = self.edit_targets()
+        if self.started and self.scope.global_bank not in self.scope.recall_banks:
+            targets = [target for target in targets if target.name != self.scope.global_bank]
         rows = [reports.bank_stats(target.path, target.name, self.banks.clock) for target in targets]
         return reports.stats_text(rows, self.home)
 
     def diagnose(self) -> str:
-        """Return the diagnostics table of the banks in scope and the shared bank (M-08)."""
-        found = [reports.diagnose(target.path, target.name, self.banks.clock) for target in self.edit_targets()]
+        """Return the diagnostics table of the banks in scope and the shared one (M-08)."""
+        fresh = not self.started
+        found = [
+            reports.diagnose(target.path, target.name, self.banks.clock, missing_is_fresh=fresh)
+            for target in self.edit_targets()
+        ]
         return reports.diagnose_text(found, self.home)
 
-    def child(self, *, session_id: str, cwd: str) -> MnemopiChild:
+    def child(self, session_id: str, cwd: str) -> MnemopiChild:
         """Return a sub-agent's alias of this session (S-12)."""
-        return MnemopiChild(self, session_id=session_id, cwd=cwd)
+        return MnemopiChild(self, session_id, cwd)
 
     def _block_for(self, latest: str, messages: Sequence[Message]) -> str | None:
         query = turns.compose_query(latest, messages, self.config.recall_context_turns)
@@ -235,11 +243,11 @@ class MnemopiChild(MnemopiBackend):
     It recalls and retains nothing by itself, and closes nothing of the parent's.
     """
 
-    def __init__(self, parent: MnemopiBackend, *, session_id: str, cwd: str) -> None:
+    def __init__(self, parent: MnemopiSession, session_id: str, cwd: str) -> None:
         super().__init__(
             parent.config, parent.scope, parent.banks, cwd=parent.cwd, session_id=session_id, home=parent.home
         )
-        self.parent = parent
+        self.parent: MnemopiSession = parent
         self.own_cwd = cwd
 
     def retain(self, items: Sequence[RetainItem]) -> Receipt:
@@ -248,3 +256,27 @@ class MnemopiChild(MnemopiBackend):
 
     def close(self) -> None:
         """Let go of nothing: the files are the parent's."""
+
+    def start(self) -> None:
+        """Begin nothing: the parent has."""
+
+    def prepare_first_turn(self, prompt: str, messages: Sequence[Message]) -> FirstTurn | None:  # noqa: ARG002
+        """Recall nothing by itself."""
+        return None
+
+    def end_turn(self, messages: Sequence[Message]) -> None:
+        """Retain nothing by itself."""
+
+    def force_retain(self, messages: Sequence[Message]) -> None:
+        """Retain nothing by itself."""
+
+    def instructions(self) -> str:
+        """Return the parent's instructions."""
+        return self.parent.instructions()
+
+    def compaction(self, messages: Sequence[Message]) -> str | None:  # noqa: ARG002
+        """Recall nothing by itself."""
+        return None
+
+    def enqueue(self, messages: Sequence[Message]) -> None:
+        """Do nothing (A-12)."""

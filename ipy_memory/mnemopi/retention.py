@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -127,14 +127,14 @@ class Retention:
     Parameters
     ----------
     bank
-        The bank that is written.
+        Opens the bank that is written, or gives the one that is open.
     session_id, cwd
         Of the session; they go into the metadata.
     every
         User turns between two transcripts.
     """
 
-    def __init__(self, bank: Bank, *, session_id: str, cwd: str, every: int) -> None:
+    def __init__(self, bank: Callable[[], Bank], *, session_id: str, cwd: str, every: int) -> None:
         self._bank = bank
         self._session_id = session_id
         self._cwd = cwd
@@ -145,7 +145,7 @@ class Retention:
     def last_turn(self) -> int:
         """The last user turn that is stored; read from the bank when it is not known yet (A-10)."""
         if self._last is None:
-            self._last = stored_through(self._bank, self._session_id)
+            self._last = stored_through(self._bank(), self._session_id)
         return self._last
 
     def reset(self) -> None:
@@ -164,18 +164,19 @@ class Retention:
         return self._retain(messages, forced=True, extract=extract)
 
     def _retain(self, messages: Sequence[Message], *, forced: bool, extract: bool) -> str | None:
+        bank = self._bank()
         found = due(
             messages,
             last=self.last_turn,
             every=self._every,
             session_id=self._session_id,
             cwd=self._cwd,
-            now_ms=self._bank.clock.now_ms(),
+            now_ms=bank.clock.now_ms(),
             forced=forced,
             extract=extract,
         )
         if found is None:
             return None
-        stored = remember(self._bank, found.content, found.options)
+        stored = remember(bank, found.content, found.options)
         self._last = found.through
         return stored

@@ -37,7 +37,7 @@ def _talk(turns: int) -> list[Message]:
 
 
 def _retention(bank: Bank, every: int = 4, session: str = "sess-1") -> Retention:
-    return Retention(bank, session_id=session, cwd="/proj/demo", every=every)
+    return Retention(lambda: bank, session_id=session, cwd="/proj/demo", every=every)
 
 
 def _due(messages: list[Message], last: int, every: int, **more: Any) -> Any:

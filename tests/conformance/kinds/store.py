@@ -105,7 +105,7 @@ class Replay:
         self.names = Names()
         self.log: list[Any] = next((s["entries"] for s in given["steps"] if s["op"] == "entries"), [])
         self.retention = Retention(
-            self.bank,
+            lambda: self.bank,
             session_id=given["session_id"],
             cwd=given["cwd"],
             every=given["settings"]["mnemopi.retainEveryNTurns"],
