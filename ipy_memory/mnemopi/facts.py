@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SOURCE = "facts"
 TIER = "fact"
 _LIKE_TOKENS = 6
+_LONGEST_PATTERN = 50_000  # bytes; SQLite refuses longer ones
 _COLUMNS = "rowid, fact_id, subject, predicate, object, timestamp, confidence"
 _MEANINGLESS = frozenset({"entity", "fact"})
 
@@ -96,6 +97,8 @@ def _by_like(bank: Bank, query: str, limit: int) -> dict[int, float]:
     found: dict[int, float] = {}
     for token in lexicon.expanded(query)[:_LIKE_TOKENS]:
         pattern = f"%{js.well_formed(token)}%"
+        if len(pattern.encode()) > _LONGEST_PATTERN:
+            continue
         for (rowid,) in bank.connection.execute(
             "SELECT rowid FROM facts WHERE session_id = ?"
             f" AND (subject LIKE ? OR predicate LIKE ? OR object LIKE ?) LIMIT {limit}",
@@ -142,7 +145,7 @@ def _lexical(query: str, fact: _Fact) -> float:
         variants = [variant for variant in group if counts(variant)]
         if counts(token) and variants:
             groups.append(variants)
-    return scoring.group_score([scoring.Group.of(g) for g in groups], lexicon.normalise(query), document)
+    return scoring.group_score(scoring.grouped(groups), lexicon.normalise(query), document)
 
 
 def _hit(bank: Bank, fact: _Fact, lexical: float, fts: float, score: float) -> Hit:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -121,24 +122,27 @@ def _parts(variant: str) -> Iterable[str]:
                 yield part
 
 
+Groups = tuple[tuple[Group, int], ...]
+"""Different groups, each with how often the query has it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Words:
     """A query's words, prepared for scoring many texts."""
 
     expanded: tuple[str, ...]
-    groups: tuple[Group, ...]
+    groups: Groups
     phrase: str
 
     @classmethod
     def of(cls, query: str) -> Words:
         """Return the prepared words of a query."""
-        known: dict[tuple[str, ...], Group] = {}
-        groups = []
-        for variants in map(tuple, lexicon.groups(query)):
-            if variants not in known:
-                known[variants] = Group.of(variants)
-            groups.append(known[variants])
-        return cls(tuple(lexicon.expanded(query)), tuple(groups), lexicon.normalise(query))
+        return cls(tuple(lexicon.expanded(query)), grouped(lexicon.groups(query)), lexicon.normalise(query))
+
+
+def grouped(groups: Iterable[Sequence[str]]) -> Groups:
+    """Return each different group of variants with how often the query has it."""
+    return tuple((Group.of(variants), count) for variants, count in Counter(map(tuple, groups)).items())
 
 
 def lexical_score(words: Words, document: Document) -> float:
@@ -146,15 +150,16 @@ def lexical_score(words: Words, document: Document) -> float:
     return group_score(words.groups, words.phrase, document)
 
 
-def group_score(groups: Sequence[Group], phrase: str, document: Document) -> float:
+def group_score(groups: Groups, phrase: str, document: Document) -> float:
     """Return the lexical score for groups of variants and the normalised query."""
-    if not groups:
+    total = sum(count for _, count in groups)
+    if total == 0:
         return 0.0
-    if len(groups) > 1:
+    if total > 1:
         if phrase and phrase in document.text:
             return 1.0
-        return sum(group.matches(document) for group in groups) / len(groups)
-    group = groups[0]
+        return sum(count for group, count in groups if group.matches(document)) / total
+    group = groups[0][0]
     if not group.matches(document):
         return 0.0
     repeats = document.text.count(group.variants[0]) - 1
