@@ -23,7 +23,8 @@ def status(magics: MemoryMagics, parsed: Parsed) -> TableResult:
     if parsed.text.strip():
         raise MagicError("%memory status takes nothing more")
     session = magics.session
-    behind = {"scope": f"{session.chosen}.scoping", "database": "mnemopi.dbPath"}
+    chosen = session.chosen in SUPPORTED
+    behind = {"scope": f"{session.chosen}.scoping", "database": "mnemopi.dbPath"} if chosen else {}
     rows = []
     for row in session.status():
         origin = row.origin or (session.settings.origin(behind[row.name]) if row.name in behind else "")
@@ -33,8 +34,7 @@ def status(magics: MemoryMagics, parsed: Parsed) -> TableResult:
         for row in session.settings.table()
         if row.origin != "default" and row.name not in {"memory.backend", *behind.values()}
     ]
-    unchosen = session.chosen not in SUPPORTED
-    notes = ["No memory backend is chosen: choose one with %memory use mnemopi (or hindsight)."] if unchosen else []
+    notes = [] if chosen else ["No memory backend is chosen: choose one with %memory use mnemopi (or hindsight)."]
     return TableResult(("what", "value", "from"), rows, notes=notes)
 
 
