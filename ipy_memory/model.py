@@ -83,7 +83,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a backend did with a retain: ids in item order (``None``: not stored or not known yet)."""
+    """What a backend did with a retain: ids in item order (``None``: not stored or not known yet), notes for a person."""
 
     count: int
     bank: str
@@ -92,6 +92,7 @@ class Receipt:
     failures: tuple[Failure, ...] = ()
     redacted: int = 0
     duplicates: int = 0
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -299,7 +299,7 @@ def run_retain(host: ToolHost, items: Sequence[RetainItem]) -> ToolResult:
     receipt = backend.retain(items)
     count = len(items)
     shown = text.queued_text(count) if receipt.state == "queued" else text.stored_text(count)
-    notes = []
+    notes = list(receipt.notes)
     if receipt.redacted:
         notes.append(text.redacted_note(receipt.redacted))
     if receipt.duplicates:

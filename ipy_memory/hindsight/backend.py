@@ -14,7 +14,7 @@ from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.hindsight import blocks
 from ipy_memory.hindsight.queue import FlushReport, QueueRow, RetainQueue
 from ipy_memory.hindsight.retention import AutoRetention
-from ipy_memory.hindsight.service import KnownBanks, Service
+from ipy_memory.hindsight.service import KnownBanks, Service, is_long
 from ipy_memory.hindsight.snapshot import ModelSnapshot
 from ipy_memory.model import Answer, Hit, Receipt, RetainItem
 from ipy_memory.redact import redact_counted
@@ -181,6 +181,7 @@ class HindsightBackend:
             redacted += found + more
             duplicates += content in self._recalled
             clean.append((content, context))
+        long = 0 if self.config.safe_retain else sum(is_long(content) for content, _ in clean)
         self.queue.add(clean, session_id)
         return Receipt(
             len(items),
@@ -189,6 +190,7 @@ class HindsightBackend:
             ids=(None,) * len(items),
             redacted=redacted,
             duplicates=duplicates,
+            notes=(blocks.long_items_note(long),) if long else (),
         )
 
     def bullet(self, hit: Hit) -> str:

@@ -49,6 +49,12 @@ def unsent_notice(count: int, bank: str) -> str:
     return f"{count} {noun} not sent to the Hindsight bank {bank}"
 
 
+def long_items_note(count: int) -> str:
+    """Return the note that a server may keep only the beginning of some items."""
+    items = "1 item is so long" if count == 1 else f"{count} items are so long"
+    return f"{items} that recall may find only the beginning: split it, or set hindsight.safeRetain to true."
+
+
 def cleared_notice(bank: str) -> str:
     """Return the warning of ``clear``: the server's bank stays (A-11)."""
     return (

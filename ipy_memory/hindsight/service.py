@@ -52,6 +52,11 @@ class KnownBanks:
             self._names = dict.fromkeys(names[len(names) // 2 :])
 
 
+def is_long(content: str) -> bool:
+    """Tell whether a server may keep only the beginning of an item that has no document id."""
+    return len(js.well_formed(content).encode()) > LONG_ITEM_BYTES
+
+
 class Service:
     """What a session asks of its bank.
 
@@ -159,13 +164,12 @@ class Service:
         return operation if isinstance(operation, str) else None
 
     def _item(self, item: Queued, document_id: str | None) -> Item:
-        long = len(js.well_formed(item.content).encode()) > LONG_ITEM_BYTES
         return Item(
             item.content,
             timestamp=item.at_ms,
             context=self.config.retain_context if item.context is None else item.context,
             metadata={"session_id": item.session_id},
-            document_id=document_id if long else None,
+            document_id=document_id if is_long(item.content) else None,
             tags=self.scope.retain_tags,
         )
 

@@ -7,26 +7,29 @@ from typing import Any
 import pytest
 
 from ipy_memory.hindsight.service import LONG_ITEM_BYTES
-from ipy_memory.model import RetainItem
+from ipy_memory.model import Receipt, RetainItem
 
 SHORT, LONG = "a" * LONG_ITEM_BYTES, "é" * (LONG_ITEM_BYTES // 2) + "\ud800"
 
 
-def sent_items(world: Any, safe: bool) -> tuple[str | None, list[dict[str, Any]]]:
+def sent_items(world: Any, safe: bool) -> tuple[Receipt, str | None, list[dict[str, Any]]]:
     backend = world.backend(safeRetain=safe)
-    backend.retain([RetainItem(content) for content in (SHORT, LONG, LONG)])
+    receipt = backend.retain([RetainItem(content) for content in (SHORT, LONG, LONG)])
     backend.flush()
     (body,) = world.bodies("/memories")
-    return body.get("operation_id"), body["items"]
+    return receipt, body.get("operation_id"), body["items"]
 
 
 @pytest.mark.claim("E-05")
-def test_items_have_no_document_by_default(world: Any) -> None:
-    operation, items = sent_items(world, safe=False)
+def test_items_have_no_document_by_default_and_long_ones_a_warning(world: Any) -> None:
+    receipt, operation, items = sent_items(world, safe=False)
     assert operation is None
+    (note,) = receipt.notes
+    assert note.startswith("2 items are so long")
     assert ["document_id" in item for item in items] == [False, False, False]
 
 
 def test_long_items_that_may_be_sent_again_are_documents_of_their_own(world: Any) -> None:
-    operation, items = sent_items(world, safe=True)
+    receipt, operation, items = sent_items(world, safe=True)
+    assert receipt.notes == ()
     assert [item.get("document_id") for item in items] == [None, f"{operation}-1", f"{operation}-2"]
