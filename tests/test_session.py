@@ -441,3 +441,22 @@ def test_status_shows_no_secret(tmp_path: Path) -> None:
     with opened(tmp_path, "hindsight", hindsight__apiToken=token) as session:
         shown = repr(session) + repr(session.status()) + repr(session.backend) + repr(session.settings)
     assert token not in shown
+
+
+@pytest.mark.claim("A-13")
+def test_nothing_retained_is_lost_over_hours_restarts_and_large_calls(tmp_path: Path) -> None:
+    texts: list[str] = []
+    clock = FixedClock(NOW)
+    for hour in range(30):
+        with opened(tmp_path) as session:
+            session.clock = clock
+            backend: Any = session.backend
+            backend.banks.clock = clock
+            batch = [f"Harbour log entry {hour} {n}" for n in range(2500 if hour == 3 else 3)]
+            session.retain(batch)
+            texts += batch
+        clock.advance(3_600_000)
+    stored = [row[0] for row in rows(bank_file(tmp_path), "SELECT content FROM working_memory ORDER BY rowid")]
+    assert stored == texts
+    open_rows = "SELECT count(*) FROM working_memory WHERE consolidated_at IS NULL"
+    assert rows(bank_file(tmp_path), open_rows)[0][0] <= 1000

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ipy_memory")
 
+_PART = 500
+"""How many items are written between two looks at the room that is left."""
+
 
 class MnemopiBackend:
     """One session on local bank files.
@@ -147,12 +150,29 @@ class MnemopiBackend:
         try:
             bank = self.writer()
             with bank.transaction():
-                promote_before_trim(bank, incoming=len(items))
-                return retain_items(bank, items, session_id=session_id, cwd=cwd, trim_old=True)
+                parts = [
+                    self._retain_part(bank, items[start : start + _PART], start, session_id, cwd)
+                    for start in range(0, len(items), _PART)
+                ]
         except MemoryToolkitError as error:
             log.warning("retain failed: backend=%s bank=%s error=%s", self.name, self.retain_bank, error)
-            failures = tuple(Failure(index, item.content, error) for index, item in enumerate(items))
-            return Receipt(len(items), self.retain_bank, "stored", (None,) * len(items), failures)
+            return _none_stored(items, self.retain_bank, error)
+        return Receipt(
+            len(items),
+            self.retain_bank,
+            "stored",
+            ids=tuple(id_ for part in parts for id_ in part.ids),
+            failures=tuple(failure for part in parts for failure in part.failures),
+            redacted=sum(part.redacted for part in parts),
+            duplicates=sum(part.duplicates for part in parts),
+        )
+
+    def _retain_part(self, bank: Bank, items: Sequence[RetainItem], start: int, session_id: str, cwd: str) -> Receipt:
+        # Room is made in steps: what is over the engine's limit is consolidated, so that no write, of the agent's
+        # either, can ever trim it.
+        promote_before_trim(bank, incoming=len(items))
+        receipt = retain_items(bank, items, session_id=session_id, cwd=cwd)
+        return replace(receipt, failures=tuple(replace(one, index=one.index + start) for one in receipt.failures))
 
     def bullet(self, hit: Hit) -> str:
         """Return the exact entry of a hit (R-09)."""
@@ -306,6 +326,11 @@ class OneBankBackend(MnemopiBackend):
 
     def _refusal(self) -> ReadOnlyBankError:
         return ReadOnlyBankError("The bank was opened for reading only.", where=self.retain_bank)
+
+
+def _none_stored(items: Sequence[RetainItem], bank: str, error: Exception) -> Receipt:
+    failures = tuple(Failure(index, item.content, error) for index, item in enumerate(items))
+    return Receipt(len(items), bank, "stored", (None,) * len(items), failures)
 
 
 def has_vectors(bank: Bank) -> bool:

@@ -12,7 +12,7 @@ from ipy_memory import js, text, turns
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.mnemopi import reports
 from ipy_memory.mnemopi.backend import MnemopiBackend
-from ipy_memory.mnemopi.consolidation import sleep, sleep_all
+from ipy_memory.mnemopi.consolidation import promote_before_trim, sleep, sleep_all
 from ipy_memory.mnemopi.readers import WRITE, Target
 from ipy_memory.mnemopi.retention import Retention
 from ipy_memory.mnemopi.store import RememberOptions, remember
@@ -182,7 +182,11 @@ class MnemopiSession(MnemopiBackend):
             extract=True,
             extract_entities=True,
         )
-        return {"backend": self.name, "stored": 1, "ids": [remember(self.writer(), content, options)]}
+        bank = self.writer()
+        with bank.transaction():
+            promote_before_trim(bank, incoming=1)
+            stored = remember(bank, content, options)
+        return {"backend": self.name, "stored": 1, "ids": [stored]}
 
     def describe(self) -> Mapping[str, Any]:
         """Return the status command's answer (M-08)."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.mnemopi.consolidation import promote_before_trim
 from ipy_memory.mnemopi.store import RememberOptions, remember
 from ipy_memory.turns import plain_transcript, transcript, user_transcript, user_turns
 
@@ -177,6 +178,8 @@ class Retention:
         )
         if found is None:
             return None
-        stored = remember(bank, found.content, found.options)
+        with bank.transaction():
+            promote_before_trim(bank, incoming=1)
+            stored = remember(bank, found.content, found.options)
         self._last = found.through
         return stored
