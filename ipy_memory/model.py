@@ -83,7 +83,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a backend did with a retain: ids in item order (``None``: not stored or not known yet), notes for a person."""
+    """What a backend did with a retain: ids in item order (``None``: not stored or not known yet) and notes on it."""
 
     count: int
     bank: str
