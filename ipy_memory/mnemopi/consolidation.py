@@ -99,7 +99,7 @@ def promote_before_trim(bank: Bank, *, incoming: int = 0) -> list[str]:
         How many new memories are about to be written.
     """
     with bank.transaction() as connection:
-        room = TRIM_ROWS - max(1, incoming)
+        room = TRIM_ROWS - 1 - incoming  # one is left for a write of another program
         now_ms = bank.clock.now_ms()
         endangered = connection.execute(
             "SELECT count(*), COALESCE(sum(timestamp < ?), 0) FROM working_memory"

@@ -1,18 +1,28 @@
-"""Adapters for consolidation: the short form, the graph's reading of a text, and sleep replays."""
+"""Adapters for consolidation and vectors: the short form, the graph's reading, sleep and embedding replays."""
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from typing import Any
 
+import httpx
+
+from ipy_memory import js
 from ipy_memory.clock import FixedIds
 from ipy_memory.jsdate import iso
 from ipy_memory.mnemopi.aaak import encode
 from ipy_memory.mnemopi.bank import Bank
+from ipy_memory.mnemopi.change import invalidate, update
 from ipy_memory.mnemopi.config import engine_config
 from ipy_memory.mnemopi.consolidation import sleep, sleep_all
 from ipy_memory.mnemopi.degradation import degrade
+from ipy_memory.mnemopi.embedders import HttpEmbedder
+from ipy_memory.mnemopi.embeddings import CUT_MARK, reconcile
 from ipy_memory.mnemopi.graph_extract import extract_gist, extract_statements
 from ipy_memory.mnemopi.pending import drain
+from ipy_memory.mnemopi.recall import recall
 from ipy_memory.mnemopi.store import remember
 from tests.conformance.compare import first_difference
 from tests.conformance.dump import Names, shown, tables, written_out
@@ -125,3 +135,136 @@ class Replay:
 def run_consolidation(case: Case) -> dict[str, Any]:
     """Play the steps of a case and show every table."""
     return Replay(case).run()
+
+
+class Endpoint:
+    """A stand-in for an embedding endpoint: records requests and answers by its one rule."""
+
+    def __init__(self, rules: list[dict[str, Any]]) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.rule = rules[0]
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.content)
+        self.requests.append(
+            {
+                "path": request.url.path,
+                "auth": request.headers.get("authorization"),
+                "model": body["model"],
+                "input": [_input_shown(text) for text in body["input"]],
+                "keys": list(body),
+            }
+        )
+        if "vectors" not in self.rule:
+            return httpx.Response(self.rule.get("status", 200), text=self.rule["text"])
+        texts = body["input"][:-1] if self.rule["vectors"] == "all but the last" else body["input"]
+        data = [{"object": "embedding", "index": at, "embedding": stub_vector(text)} for at, text in enumerate(texts)]
+        return httpx.Response(200, json={"object": "list", "model": body["model"], "data": data})
+
+
+def stub_vector(text: str) -> list[float]:
+    """Return the recorded endpoint's vector: hashed words, 32 numbers, length 1."""
+    vector = [0.0] * 32
+    for token in re.findall(r"[^\W_]+", text.lower()):
+        value = 0x811C9DC5
+        for byte in token.encode("utf-8"):
+            value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
+        vector[value % 32] += 1 if value >> 16 & 1 else -1
+    length = math.sqrt(sum(part * part for part in vector)) or 1.0
+    return [part / length for part in vector]
+
+
+def _input_shown(text: str) -> Any:
+    size = js.units(text)
+    if size <= 300:
+        return text
+    return {
+        "$len": size,
+        "$head": js.cut(text, 0, 30),
+        "$tail": js.cut(text, size - 30),
+        "$has_marker": CUT_MARK in text,
+    }
+
+
+class VectorReplay:
+    """The steps of one embeddings case. The query cache is the process's own, as it was when recorded."""
+
+    def __init__(self, case: Case) -> None:
+        self.given = case.input
+        self.path = case.scratch / "proj.db"
+        self.clock = case.clock()
+        self.ids = FixedIds()
+        self.endpoint = Endpoint(case.input["responses"])
+        self.options = {"embeddingModel": "stub-32", **case.input["options"]}
+        self.labels: dict[str, str] = {}
+        self.out: dict[str, Any] = {}
+        self.bank = self.opened()
+
+    def opened(self) -> Bank:
+        embedder = HttpEmbedder(
+            self.options["embeddingModel"],
+            "http://127.0.0.1/v1",
+            self.options.get("embeddingApiKey"),
+            transport=httpx.MockTransport(self.endpoint),
+            wait=lambda _seconds: None,
+        )
+        return Bank.open(self.path, "proj", clock=self.clock, ids=self.ids, embedder=embedder)
+
+    def run(self) -> dict[str, Any]:
+        for step in map(written_out, self.given["steps"]):
+            self.step(step)
+            drain(self.bank)
+        stored = self.bank.connection.execute(
+            "SELECT COALESCE(w.content, e.content), v.model, v.embedding_json FROM memory_embeddings v"
+            " LEFT JOIN working_memory w ON w.id = v.memory_id LEFT JOIN episodic_memory e ON e.id = v.memory_id"
+            " ORDER BY 1"
+        ).fetchall()
+        self.bank.close()
+        return {
+            "requests": self.endpoint.requests,
+            "stored": [
+                {"content": js.cut(content, 0, 60), "model": model, "embedding_json": vector}
+                for content, model, vector in stored
+            ],
+            "out": self.out,
+        }
+
+    def step(self, step: dict[str, Any]) -> None:
+        op = step["op"]
+        if op == "remember":
+            found = remember(self.bank, step["content"], remember_options(step.get("options")))
+            if "label" in step:
+                self.labels[step["label"]] = found
+        elif op == "update":
+            update(
+                self.bank,
+                self.labels[step["label"]],
+                content=step.get("content"),
+                importance=step.get("importance"),
+            )
+        elif op == "invalidate":
+            invalidate(self.bank, self.labels[step["label"]], step["replacement_id"])
+        elif op == "recall":
+            hits = recall(self.bank, step["query"], step["top_k"])
+            shown = [[hit.content, hit.score, hit.parts.dense] for hit in hits]
+            self.out[step["out"]] = len(shown) if step.get("as") == "count" else shown
+        elif op == "sleep":
+            sleep(self.bank)
+        elif op == "advance":
+            self.clock.advance(step["ms"])
+        elif op == "reopen":
+            self.bank.close()
+            self.options.update(step["options"])
+            self.bank = self.opened()
+            if self.options.get("reconcile") is not False:
+                reconcile(self.bank)
+        elif op == "responses":
+            self.endpoint.rule = step["responses"][0]
+        elif op != "flush":
+            raise ValueError(f"unknown step {op}")
+
+
+@kind("embeddings_http")
+def run_embeddings(case: Case) -> dict[str, Any]:
+    """Play the steps of a case; show the requests and the stored vectors."""
+    return VectorReplay(case).run()
