@@ -197,11 +197,11 @@ def _target(target: TargetAnswer, limit: int) -> dict[str, Any]:
         "query": target.query,
         "topK": limit,
         "options": {"includeFacts": True, "channelId": target.bank},
-        **({"error": str(target.error)} if target.error else {"results": [_result(hit) for hit in target.hits]}),
+        **({"error": str(target.error)} if target.error else {"results": [engine_result(hit) for hit in target.hits]}),
     }
 
 
-def _result(hit: Hit) -> dict[str, Any]:
+def engine_result(hit: Hit) -> dict[str, Any]:
     parts = hit.parts
     shared = {
         "id": hit.id,
@@ -253,7 +253,7 @@ _OPTION_NAMES = {
 }
 
 
-def _options(given: Mapping[str, Any]) -> RecallOptions:
+def engine_options(given: Mapping[str, Any]) -> RecallOptions:
     weights = tuple(given.get(name) for name in ("vecWeight", "ftsWeight", "importanceWeight"))
     plain = {_OPTION_NAMES[name]: value for name, value in given.items() if name in _OPTION_NAMES}
     return RecallOptions(weights=weights, **plain)  # type: ignore[arg-type]
@@ -266,11 +266,11 @@ def engine_case(case: Case) -> Any:
         return text.context_text([])
     with open_banks(case, [asked["bank"]], "default") as banks:
         bank = banks[asked["bank"]]
-        options = _options(asked.get("options", {}))
+        options = engine_options(asked.get("options", {}))
         if asked["fn"] == "beam.factRecall":
             return [_cut(hit, case.expected) for hit in fact_recall(bank, asked["query"], asked["topK"])]
         if asked["fn"] == "recallEnhanced":
-            options = _options({"includeFacts": False} | dict(asked.get("options", {})))
+            options = engine_options({"includeFacts": False} | dict(asked.get("options", {})))
             return [_cut(h, case.expected) for h in recall_enhanced(bank, asked["query"], asked["topK"], options)]
         hits = recall(bank, asked["query"], asked["topK"], options)
         touch(bank, {(hit.tier or "", hit.id or ""): 1 for hit in hits})
@@ -280,7 +280,7 @@ def engine_case(case: Case) -> Any:
 
 
 def _cut(hit: Hit, expected: list[dict[str, Any]]) -> dict[str, Any]:
-    full = _result(hit) | {"content_head": cut(hit.content, 0, 40), "content_length": units(hit.content)}
+    full = engine_result(hit) | {"content_head": cut(hit.content, 0, 40), "content_length": units(hit.content)}
     parts = hit.parts
     if hit.fact is not None:
         full["voice_scores"] = {"keyword": parts.keyword, "fts": parts.fts, "importance": parts.importance}
