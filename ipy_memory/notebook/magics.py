@@ -136,6 +136,13 @@ class MemoryMagics(Magics):
         """Return what a session of this notebook is opened in: folders, and clock, ids and environment if given."""
         return {"cwd": self.cwd or None, "agent_dir": self.agent_dir or None, **self.world}
 
+    def live_in(self, world: Mapping[str, Any], *, cwd: str, agent_dir: str) -> None:
+        """Move to other surroundings: clock, ids and environment (as ``open_session`` takes them), and folders."""
+        self.close_session()
+        self.world = world
+        self.backend = self.scope = self.database = ""
+        self.cwd, self.agent_dir = cwd, agent_dir
+
     def adopt(self, session: MemorySession) -> None:
         """Let the magics work on a session made elsewhere, until another is chosen."""
         self.close_session()

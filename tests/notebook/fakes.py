@@ -43,6 +43,7 @@ class FakeSession:
     clock: FixedClock = field(default_factory=lambda: FixedClock("2026-06-01T12:00:00.000Z"))
     settings: Settings = field(default_factory=Settings)
     chosen: str = "mnemopi"
+    env: dict[str, str] = field(default_factory=dict)
 
     def recall(
         self, query: str, *, limit: int | None = None, touch: bool = True, bank: str | None = None

@@ -26,11 +26,14 @@ def status(magics: MemoryMagics, parsed: Parsed) -> TableResult:
     chosen = session.chosen in SUPPORTED
     behind = {"scope": f"{session.chosen}.scoping", "database": "mnemopi.dbPath"} if chosen else {}
     rows = []
+    home = session.env.get("HOME") or str(Path.home())
     for row in session.status():
+        if row.name == "note" and magics.cwd:
+            continue  # a project folder that was named stays, wherever the process goes
         origin = row.origin or (session.settings.origin(behind[row.name]) if row.name in behind else "")
-        rows.append((row.name, _homely(row.value), _homely(origin)))
+        rows.append((row.name, _homely(row.value, home), _homely(origin, home)))
     rows += [
-        (row.name, _homely(str(row.value)), _homely(row.origin))
+        (row.name, _homely(str(row.value), home), _homely(row.origin, home))
         for row in session.settings.table()
         if row.origin != "default" and row.name not in {"memory.backend", *behind.values()}
     ]
@@ -38,6 +41,5 @@ def status(magics: MemoryMagics, parsed: Parsed) -> TableResult:
     return TableResult(("what", "value", "from"), rows, notes=notes)
 
 
-def _homely(text: str) -> str:
-    home = str(Path.home())
+def _homely(text: str, home: str) -> str:
     return text.replace(f"{home}/", "~/") if len(home) > 1 else text

@@ -1,0 +1,75 @@
+"""The demonstration: real banks, the same text every time, nothing outside its folder."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from ipy_memory import __main__ as command
+from ipy_memory import demo
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> demo.Demo:
+    return demo.make(tmp_path / "home")
+
+
+def test_two_homes_hold_the_same_memories(home: demo.Demo, tmp_path: Path) -> None:
+    other = demo.make(tmp_path / "other")
+    with home.session() as one, other.session() as two:
+        assert one.recall(demo.QUERY).text == two.recall(demo.QUERY).text
+
+
+def test_the_banks_were_written_by_retain_itself(home: demo.Demo) -> None:
+    files = [home.database, *home.database.parent.glob("banks/*/mnemopi.db")]
+    assert len(files) == 4
+    for file in files:
+        with sqlite3.connect(file) as connection:
+            sources = connection.execute("SELECT DISTINCT source FROM working_memory").fetchall()
+        connection.close()
+        assert sources == [("coding-agent-retain",)]
+
+
+@pytest.mark.claim("L-01", "L-02")
+def test_the_older_bank_is_rescued_and_the_mixed_one_is_not(home: demo.Demo) -> None:
+    with home.session() as session:
+        text = session.recall(demo.QUERY).text
+        read = {row.name: row.value for row in session.status()}["recall banks"].split(", ")
+    assert "shop-before-move" in read
+    assert "two-projects" not in read
+    assert "Heroku" in text
+    assert "static bucket" not in text
+
+
+def test_a_folder_that_holds_other_things_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    assert command.main(["demo", "--folder", str(tmp_path), "--no-lab"]) == 1
+    assert "not empty" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_the_command_prints_what_the_notebook_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "home"
+    assert command.main(["demo", "--folder", str(folder), "--no-lab"]) == 0
+    printed = capsys.readouterr().out
+    notebook = nbformat.read(command.notebook_path(), as_version=4)
+    (cell,) = [cell for cell in notebook.cells if cell.source == f"%recall {demo.QUERY}"]
+    assert cell.outputs[0].data["text/plain"] in printed
+    assert str(folder) in printed
+
+
+def test_the_command_runs_the_notebook_without_a_browser(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-m", "ipy_memory", "demo", "--execute", "--folder", str(tmp_path / "home")]
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "TZ": "UTC"}
+    done = subprocess.run(arguments, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Found 2 relevant memories (as of 2026-06-01 12:00 UTC):" in done.stdout
+    assert "MagicError: %recall has no flag --limt" in done.stdout
+    assert not (tmp_path / ".omp").exists()
