@@ -54,9 +54,11 @@ def fact_recall(bank: Bank, query: str, k: float, trace: Trace | None = None) ->
     count = int(k)
     found = _by_index(bank, query, 3 * count) or _by_like(bank, query, count)
     scores = dict(zip(found, scoring.fts_scores(list(found.values())), strict=True))
+    asked = list(zip(lexicon.tokenise(query), lexicon.groups(query), strict=True))
+    phrase = lexicon.normalise(query)
     hits = []
     for rowid, fact in _facts(bank, found):
-        lexical = _lexical(query, fact)
+        lexical = _lexical(asked, phrase, fact)
         score = scoring.fact_score(lexical, fact.confidence, scores[rowid])
         if trace is not None:
             candidate = trace.candidate(TIER, fact.id)
@@ -132,7 +134,8 @@ def _facts(bank: Bank, rowids: Any) -> list[tuple[int, _Fact]]:
     return found
 
 
-def _lexical(query: str, fact: _Fact) -> float:
+def _lexical(asked: Sequence[tuple[str, Sequence[str]]], phrase: str, fact: _Fact) -> float:
+    """Return how well a fact matches; filler words of the query count only if the fact has them."""
     document = scoring.Document(fact.searchable)
 
     def counts(token: str) -> bool:
@@ -140,12 +143,8 @@ def _lexical(query: str, fact: _Fact) -> float:
             return True
         return token not in CLITIC_FRAGMENTS and token in document.tokens
 
-    groups: list[Sequence[str]] = []
-    for token, group in zip(lexicon.tokenise(query), lexicon.groups(query), strict=True):
-        variants = [variant for variant in group if counts(variant)]
-        if counts(token) and variants:
-            groups.append(variants)
-    return scoring.group_score(scoring.grouped(groups), lexicon.normalise(query), document)
+    groups = [[variant for variant in variants if counts(variant)] for token, variants in asked if counts(token)]
+    return scoring.group_score(scoring.grouped(group for group in groups if group), phrase, document)
 
 
 def _hit(bank: Bank, fact: _Fact, lexical: float, fts: float, score: float) -> Hit:

@@ -103,13 +103,14 @@ def scoped_recall(
     extra = fallback_query(query, project_bank) if project_bank is not None and shared_bank is not None else None
     answers: list[TargetAnswer] = []
     failures: list[tuple[str, Exception]] = []
-    counts: dict[int, Counter[tuple[str, str]]] = {}
+    counts: list[tuple[Bank, Counter[tuple[str, str]]]] = []
     for bank in banks:
         if isinstance(bank, Unopened):
             _note_failure(TargetAnswer(bank.name, query, error=bank.error), bank.error, answers, failures)
             continue
         asked = [query, extra] if extra is not None and bank.name == shared_bank else [query]
-        counted = counts.setdefault(id(bank.connection), Counter())
+        counted: Counter[tuple[str, str]] = Counter()
+        counts.append((bank, counted))
         for one in asked:
             trace = Trace(frozenset(watch)) if traces is not None else None
             try:
@@ -127,11 +128,10 @@ def scoped_recall(
                 traces.append(trace)
     if failures and all(answer.error is not None for answer in answers):
         raise _total_failure(failures)
-    merged = _merge([hit for answer in answers for hit in answer.hits], limit, traces)
-    if should_touch:
-        for bank in (bank for bank in banks if not isinstance(bank, Unopened)):
-            if (due := counts.pop(id(bank.connection), None)) and bank.writable:
-                touch(bank, due)
+    merged = merge([hit for answer in answers for hit in answer.hits], limit, traces or ())
+    for bank, counted in counts:
+        if counted:
+            touch(bank, counted)
     return ScopedAnswer(tuple(merged), tuple(answers), tuple(failures))
 
 
@@ -179,7 +179,8 @@ def compare(one: Hit, other: Hit) -> int:
     )
 
 
-def _merge(hits: Iterable[Hit], limit: int, traces: list[Trace] | None) -> list[Hit]:
+def merge(hits: Iterable[Hit], limit: int, traces: Sequence[Trace] = ()) -> list[Hit]:
+    """Return the entries of several answers: each once, the better one, in order, cut (R-19, R-20)."""
     merged: list[Hit] = []
     by_id: dict[str, int] = {}
     by_content: dict[str, int] = {}
@@ -200,10 +201,10 @@ def _merge(hits: Iterable[Hit], limit: int, traces: list[Trace] | None) -> list[
             by_id.setdefault(hit.id, at)
         by_content.setdefault(hit.content, at)
     ordered = sorted(merged, key=cmp_to_key(compare))
-    for trace in traces or ():
+    for trace in traces:
         for hit, at in lost:
-            if hit.bank == trace.bank and (hit.tier or "", hit.id or "") in trace.candidates:
-                trace.left([hit], merged, Step.DEDUPLICATED, merged[at].id)
+            if hit.bank == trace.bank and hit.id != merged[at].id:
+                trace.left([hit], (), Step.DEDUPLICATED, merged[at].id)
         trace.left([hit for hit in ordered[limit:] if hit.bank == trace.bank], (), Step.CUT)
     return ordered[:limit]
 

@@ -116,14 +116,18 @@ def test_a_python_without_full_text_search_is_said(path: Path) -> None:
 
 
 def test_other_sqlite_errors_keep_their_words(bank: Bank) -> None:
-    with pytest.raises(BankError, match="^no such table: absent$"), bank.reading():
+    with pytest.raises(BankError, match="no such table: absent"), bank.reading():
         bank.connection.execute("SELECT * FROM absent")
 
 
 def test_a_transaction_is_all_or_nothing(bank: Bank) -> None:
-    with pytest.raises(ZeroDivisionError), bank.transaction() as connection:
-        connection.execute(INSERT, ("a",))
-        raise ZeroDivisionError
+    def fail() -> None:
+        with bank.transaction() as connection:
+            connection.execute(INSERT, ("a",))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert stored(bank) == []
     with bank.transaction() as connection:
         connection.execute(INSERT, ("b",))
@@ -134,25 +138,33 @@ def test_a_transaction_is_all_or_nothing(bank: Bank) -> None:
 
 
 def test_a_savepoint_fails_alone(bank: Bank) -> None:
-    with bank.transaction() as connection:
+    def fail(connection: sqlite3.Connection) -> None:
         with bank.savepoint():
-            connection.execute(INSERT, ("a",))
-        with pytest.raises(ZeroDivisionError), bank.savepoint():
             connection.execute(INSERT, ("b",))
             with bank.savepoint():
                 connection.execute(INSERT, ("c",))
             raise ZeroDivisionError
+
+    with bank.transaction() as connection:
+        with bank.savepoint():
+            connection.execute(INSERT, ("a",))
+        with pytest.raises(ZeroDivisionError):
+            fail(connection)
         with bank.savepoint():
             connection.execute(INSERT, ("d",))
     assert stored(bank) == ["a", "d"]
 
 
 def test_nothing_is_written_after_sqlite_took_a_transaction_back(bank: Bank) -> None:
-    with pytest.raises(BankError), bank.transaction() as connection:
-        connection.execute(INSERT, ("a",))
-        connection.execute("ROLLBACK")
-        with bank.savepoint():
-            connection.execute(INSERT, ("b",))
+    def go_on() -> None:
+        with bank.transaction() as connection:
+            connection.execute(INSERT, ("a",))
+            connection.execute("ROLLBACK")
+            with bank.savepoint():
+                connection.execute(INSERT, ("b",))
+
+    with pytest.raises(BankError, match="taken back"):
+        go_on()
     assert stored(bank) == []
 
 
@@ -172,10 +184,15 @@ def test_a_busy_bank_is_said_and_not_changed(path: Path, bank: Bank) -> None:
 def test_a_full_disk_is_said_and_nothing_half_written(bank: Bank) -> None:
     pages = bank.connection.execute("PRAGMA page_count").fetchone()[0]
     bank.connection.execute(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(DiskFullError), bank.transaction() as connection:
-        connection.execute(INSERT, ("a",))
-        for number in range(5000):
-            connection.execute("INSERT INTO scratchpad (id, content) VALUES (?, ?)", (f"x{number}", "x" * 4000))
+
+    def fill() -> None:
+        with bank.transaction() as connection:
+            connection.execute(INSERT, ("a",))
+            for number in range(5000):
+                connection.execute("INSERT INTO scratchpad (id, content) VALUES (?, ?)", (f"x{number}", "x" * 4000))
+
+    with pytest.raises(DiskFullError):
+        fill()
     assert stored(bank) == []
 
 
@@ -240,12 +257,16 @@ def test_an_interrupt_ends_a_long_statement(bank: Bank) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        with pytest.raises(KeyboardInterrupt), bank.transaction() as connection:
+    def run() -> None:
+        with bank.transaction() as connection:
             connection.execute(INSERT, ("a",))
             signal.setitimer(signal.ITIMER_REAL, 0.05)
             connection.execute(FOREVER).fetchone()
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -180,7 +180,26 @@ def test_recall_opens_no_connection(bank: Bank, monkeypatch: pytest.MonkeyPatch)
 
 
 SPECIAL = st.sampled_from(
-    ["\0", "\ud800", "\udfff", '"', "'", "*", "AND", " OR ", "NOT ", "NEAR(a b)", "^", "col:", "(", ")", "-", "😀", "日本", ";"]
+    [
+        "\0",
+        "\ud800",
+        "\udfff",
+        '"',
+        "'",
+        "*",
+        "AND",
+        " OR ",
+        "NOT ",
+        "NEAR(a b)",
+        "^",
+        "col:",
+        "(",
+        ")",
+        "-",
+        "😀",
+        "日本",
+        ";",
+    ]
 )
 
 
@@ -196,7 +215,14 @@ def test_no_query_breaks_recall(shared_bank: Bank, parts: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["x" * 100_000, "database " * 12_000, "日本語" * 33_000, "\ud83d" * 100_000, "\0" * 1000, "AND OR NOT NEAR/2 {a b}:*"],
+    [
+        "x" * 100_000,
+        "database " * 12_000,
+        "日本語" * 33_000,
+        "\ud83d" * 100_000,
+        "\0" * 1000,
+        "AND OR NOT NEAR/2 {a b}:*",
+    ],
 )
 def test_long_and_odd_queries_give_an_answer(bank: Bank, query: str) -> None:
     assert len(recall_enhanced(bank, query, 8, IN_CHANNEL)) <= 8
@@ -321,11 +347,15 @@ def test_texts_are_kept_only_while_the_bank_stays_the_same(path: Path, bank: Ban
     other.close()
     assert "pool" not in ids(recall_enhanced(bank, "database", 8, IN_CHANNEL))
     assert "pool" in ids(recall_enhanced(bank, "harbours", 8, IN_CHANNEL))
-    with pytest.raises(ZeroDivisionError), bank.transaction() as connection:
-        connection.execute("UPDATE working_memory SET content = 'database again' WHERE id = 'pool'")
-        documents = candidates.documents(bank, candidates.WORKING, [1])
-        assert documents[1].text == "database again"
-        raise ZeroDivisionError
+
+    def change_and_fail() -> None:
+        with bank.transaction() as connection:
+            connection.execute("UPDATE working_memory SET content = 'database again' WHERE id = 'pool'")
+            assert candidates.documents(bank, candidates.WORKING, [1])[1].text == "database again"
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        change_and_fail()
     assert "pool" not in ids(recall_enhanced(bank, "database", 8, IN_CHANNEL))
 
 
@@ -342,8 +372,15 @@ class Vectors:
 def test_vectors_find_what_words_do_not(path: Path) -> None:
     with Bank.open(path, "proj", clock=CLOCK, embedder=Vectors()) as bank:
         with bank.transaction() as connection:
-            for id_, vector in (("ferry", "[0.9, 0.1, 0]"), ("pool", "[0, 1]"), ("password", "no json"), ("long", "[]")):
-                connection.execute("INSERT INTO memory_embeddings (memory_id, embedding_json) VALUES (?, ?)", (id_, vector))
+            for id_, vector in (
+                ("ferry", "[0.9, 0.1, 0]"),
+                ("pool", "[0, 1]"),
+                ("password", "no json"),
+                ("long", "[]"),
+            ):
+                connection.execute(
+                    "INSERT INTO memory_embeddings (memory_id, embedding_json) VALUES (?, ?)", (id_, vector)
+                )
         hits = recall_enhanced(bank, "sailing", 8, IN_CHANNEL)
         assert ids(hits) == ["ferry"]
         assert hits[0].parts.dense == pytest.approx(0.9939, abs=1e-4)

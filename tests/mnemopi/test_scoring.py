@@ -1,0 +1,127 @@
+"""The parts of the score, as rules rather than cases."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipy_memory import js
+from ipy_memory.mnemopi import lexicon, scoring
+from ipy_memory.mnemopi.scoring import Document, Group, Words
+
+WORD = st.text(alphabet="abcdeé日😀", min_size=1, max_size=12)
+UNIT = st.floats(0, 1)
+
+
+def plain_match(variants: list[str], text: str) -> bool:
+    """The rule as it is written: in the text, or either way round with a word of it, four units or more."""
+    tokens = set(lexicon.tokenise(text))
+    return any(
+        variant in tokens
+        or variant in text
+        or any(js.units(variant) >= 4 and js.units(t) >= 4 and (t in variant or variant in t) for t in tokens)
+        for variant in variants
+    )
+
+
+@given(st.lists(WORD, min_size=1, max_size=4), st.lists(WORD, max_size=8).map(" ".join))
+def test_a_group_matches_as_the_rule_says(variants: list[str], text: str) -> None:
+    assert Group.of(variants).matches(Document(text)) is plain_match(variants, js.lower(text))
+
+
+@given(WORD, st.integers(1, 20), WORD)
+def test_long_variants_match_by_the_same_rule(part: str, times: int, text: str) -> None:
+    variants = [part * times]
+    assert Group.of(variants).matches(Document(text)) is plain_match(variants, js.lower(text))
+
+
+@given(st.lists(WORD, max_size=6).map(" ".join), st.lists(WORD, max_size=10).map(" ".join))
+def test_the_lexical_score_is_a_share(query: str, text: str) -> None:
+    assert 0 <= scoring.lexical_score(Words.of(query), Document(text)) <= 1
+
+
+def test_one_word_gains_by_repetition_up_to_one() -> None:
+    scores = [scoring.lexical_score(Words.of("quarry"), Document("quarry " * n)) for n in range(6)]
+    assert scores == pytest.approx([0, 0.7, 0.8, 0.9, 1, 1])
+
+
+def test_repeated_words_of_a_query_weigh_more() -> None:
+    assert scoring.lexical_score(Words.of("alpha alpha beta"), Document("alpha")) == 2 / 3
+
+
+def test_the_normalised_phrase_scores_in_full() -> None:
+    assert scoring.lexical_score(Words.of("zebra alpha"), Document("so alpha zebra")) == 1
+    assert scoring.lexical_score(Words.of("the of"), Document("the of")) == 0
+
+
+@pytest.mark.parametrize(("tokens", "floor"), [(0, 0.08), (1, 0.08), (2, 0.18), (3, 0.34), (4, 0.22), (40, 0.22)])
+def test_the_floor_depends_on_the_words(tokens: int, floor: float) -> None:
+    assert scoring.min_relevance(tokens) == floor
+
+
+@given(st.lists(st.floats(-100, 0), max_size=12))
+def test_ranks_become_scores_between_one_and_zero(ranks: list[float]) -> None:
+    scores = scoring.fts_scores(sorted(ranks))
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+    if scores:
+        assert scores[0] == 1
+
+
+@given(st.floats(-5, 5), st.floats(-5, 5), st.floats(-5, 5))
+def test_weights_are_normalised(vector: float, text: float, importance: float) -> None:
+    weights = scoring.normalised_weights(vector, text, importance)
+    assert min(weights) >= 0
+    assert sum(weights) == pytest.approx(1)
+
+
+def test_decay_falls_with_age_and_never_rises_above_one() -> None:
+    hour = 3_600_000
+    assert scoring.decay(None, 0, None) == 0
+    assert scoring.decay(5 * hour, 0, None) == 1
+    assert scoring.decay(0, 72 * hour, None) == pytest.approx(math.exp(-1))
+    assert scoring.decay(0, 100 * hour, 72 * hour) == pytest.approx(math.exp(-1))
+
+
+@given(UNIT, UNIT, UNIT, UNIT)
+def test_a_similarity_is_a_fifth_of_the_score(lexical: float, fts: float, similarity: float, weight: float) -> None:
+    without = scoring.working_base(lexical, fts, 0, 0.5, weight)
+    expected = without if similarity == 0 else 0.8 * without + 0.2 * similarity
+    assert scoring.working_base(lexical, fts, similarity, 0.5, weight) == pytest.approx(expected)
+
+
+def test_an_episode_never_scores_less_than_its_words() -> None:
+    assert scoring.episodic_base(1, 0, 0, 0, scoring.DEFAULT_WEIGHTS) == 0.8
+    assert scoring.episodic_base(0, 1, 1, 1, scoring.DEFAULT_WEIGHTS) == 1
+
+
+@pytest.mark.parametrize(
+    ("veracity", "factor"),
+    [("stated", 1), ("true", 1), ("likely_true", 1), (None, 0.8), ("", 0.8), ("odd", 0.8), ("tool", 0.5), ("false", 0)],
+)
+def test_veracity_scales(veracity: str | None, factor: float) -> None:
+    assert scoring.veracity_factor(veracity) == factor
+
+
+@pytest.mark.parametrize(("tier", "factor"), [(1, 1), (2, 0.85), (3, 0.7), (0, 0.7), (9, 0.7), (None, 0.7)])
+def test_degradation_scales(tier: int | None, factor: float) -> None:
+    assert scoring.tier_factor(tier) == factor
+
+
+def test_current_and_past_words_scale_a_query_for_now() -> None:
+    assert scoring.asks_for_now("what is the LATEST url")
+    assert not scoring.asks_for_now("what is known")
+    assert scoring.current_factor("it is current") == 1.35
+    assert scoring.current_factor("it was moved") == 0.72
+    assert scoring.current_factor("the active one was old") == pytest.approx(1.35 * 0.72)
+    assert scoring.current_factor("nowhere wasps") == 1
+
+
+def test_time_counts_only_with_a_weight() -> None:
+    factors = {"tier_factor": 1.0, "veracity_factor": 1.0, "current_factor": 1.0}
+    assert scoring.final_score(0.5, 1, temporal_weight=0, temporal=1, **factors) == 0.5
+    assert scoring.final_score(0.5, 0, temporal_weight=0, temporal=1, **factors) == 0.35
+    assert scoring.final_score(0.5, 1, temporal_weight=0.45, temporal=1, **factors) == 0.725
