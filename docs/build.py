@@ -1,0 +1,47 @@
+"""Build the reference of the Python API from the docstrings: ``python -m docs.build FOLDER``."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pdoc.render
+
+import ipy_memory
+from ipy_memory import frames
+
+MODULES = (
+    "ipy_memory",
+    "backends",
+    "clock",
+    "errors",
+    "frames",
+    "inspect",
+    "model",
+    "redact",
+    "session",
+    "settings",
+    "tools",
+    "turns",
+)
+"""What a user of the package may import; the engines are its own business."""
+
+
+def main(folder: str) -> int:
+    """Write the pages; a docstring that cannot be rendered, or a name that is not there, is an error."""
+    for name in ipy_memory.__all__:
+        setattr(ipy_memory, name, getattr(ipy_memory, name))  # pdoc does not see what is loaded on first use
+    frames.__all__ = [name for name in frames.__all__ if name != "DataFrame"]  # its pages are pandas' own
+    names = [name if name == "ipy_memory" else f"ipy_memory.{name}" for name in MODULES]
+    for name in names:
+        importlib.import_module(name)
+    pdoc.render.configure(docformat="numpy")
+    pdoc.pdoc(*names, output_directory=Path(folder))
+    return 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit("usage: python -m docs.build FOLDER")
+    sys.exit(main(sys.argv[1]))

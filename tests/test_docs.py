@@ -1,0 +1,153 @@
+"""What the pages and docstrings show is true: examples run, links lead somewhere, lists are whole."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import inspect
+import json
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ipy_memory
+from ipy_memory import MemorySession
+from tests.notebook.conftest import Notebook
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#]*)(?:#([^)]*))?\)")
+
+
+def _blocks(path: Path, language: str) -> Iterator[str]:
+    for found in _BLOCK.finditer(path.read_text(encoding="utf-8")):
+        if found[1] == language:
+            yield found[2]
+
+
+def _modules() -> list[str]:
+    found = pkgutil.walk_packages(ipy_memory.__path__, "ipy_memory.")
+    return ["ipy_memory", *(module.name for module in found if not module.name.endswith("__main__"))]
+
+
+def _run(test: doctest.DocTest) -> None:
+    said: list[str] = []
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.IGNORE_EXCEPTION_DETAIL)
+    results = runner.run(test, out=said.append)
+    assert results.failed == 0, "".join(said)
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def test_the_api_page_runs() -> None:
+    text = "\n".join(_blocks(DOCS / "api.md", "pycon"))
+    _run(doctest.DocTestParser().get_doctest(text, {}, "docs/api.md", None, 0))
+
+
+def test_every_public_name_has_an_example() -> None:
+    names = [name for name in dir(MemorySession) if not name.startswith("_")]
+    public = {*ipy_memory.__all__, *(f"MemorySession.{name}" for name in names)}
+    sections = re.split(r"^### `(.*)`$", (DOCS / "api.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    with_example = {name for name, body in zip(sections[::2], sections[1::2], strict=True) if ">>>" in body}
+    assert with_example == public
+
+
+@pytest.mark.parametrize("name", _modules())
+def test_docstrings_are_there_and_their_examples_run(name: str) -> None:
+    module = importlib.import_module(name)
+    assert inspect.getdoc(module)
+    for owner, value in _public(module):
+        assert inspect.getdoc(value), f"{owner} has no docstring"
+    for test in doctest.DocTestFinder(exclude_empty=True).find(module):
+        _run(test)
+
+
+def _public(module: object) -> Iterator[tuple[str, object]]:
+    for name, value in vars(module).items():
+        if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:  # type: ignore[attr-defined]
+            continue
+        if inspect.isclass(value) or inspect.isfunction(value):
+            yield name, value
+        if inspect.isclass(value):
+            for inner, member in vars(value).items():
+                if not inner.startswith("_") and (inspect.isfunction(member) or isinstance(member, property)):
+                    yield f"{name}.{inner}", member
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(path: Path) -> None:
+    prose = re.sub(r"`[^`\n]+`", "", _BLOCK.sub("", path.read_text(encoding="utf-8")))
+    for target, anchor in _LINK.findall(prose):
+        aim = (path.parent / target).resolve() if target else path
+        assert aim.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", aim.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_compatibility_page_lists_every_recorded_difference() -> None:
+    recorded = json.loads((ROOT / "tests/golden/differences.json").read_text(encoding="utf-8"))["differences"]
+    rows = [f"| `{row['file']}` | {row['case']} | `{row['path']}` | {row['why']} |" for row in recorded]
+    page = (DOCS / "compatibility.md").read_text(encoding="utf-8").splitlines()
+    assert [line for line in page if re.match(r"\| `\w+\.json` ", line)] == rows
+
+
+def test_the_readme_has_two_commands_for_a_fresh_machine() -> None:
+    commands = [line for block in _blocks(ROOT / "README.md", "bash") for line in block.splitlines()]
+    assert [line for line in commands if "venv" in line] == commands[:2]
+    assert commands[0].endswith("ipy-memory demo")
+    assert commands[1].endswith("python -m pytest")
+
+
+def test_the_pipeline_runs_the_readme_test_command() -> None:
+    assert "grep -E '^python3 -m venv .* -m pytest$' README.md" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+
+
+def test_the_readme_examples_of_python_run() -> None:
+    text = "\n".join(_blocks(ROOT / "README.md", "pycon"))
+    assert text
+    _run(doctest.DocTestParser().get_doctest(text, {}, "README.md", None, 0))
+
+
+def test_the_readme_cells_run(notebook: Notebook) -> None:
+    cells = list(_blocks(ROOT / "README.md", "python"))
+    assert cells
+    for cell in cells:
+        ran = notebook.run(cell)
+        assert ran.error is None, ran.error
+
+
+def test_the_backend_of_the_page_is_a_backend() -> None:
+    from ipy_memory.backends import Backend
+    from ipy_memory.model import RetainItem
+
+    (source,) = _blocks(DOCS / "add-a-backend.md", "python")
+    room: dict[str, type] = {}
+    exec(source, room)
+    backend = room["ListBackend"]()
+    verbs = {name for name in vars(Backend) if not name.startswith("_")} | set(Backend.__annotations__)
+    assert [name for name in verbs if not hasattr(backend, name)] == []
+    backend.retain([RetainItem("Deploys go to staging."), RetainItem("The API speaks JSON.")])
+    assert [hit.content for hit in backend.recall("DEPLOYS staging").hits] == ["Deploys go to staging."]
+    assert backend.reflect("json").text == "The API speaks JSON."
+    assert backend.bullet(backend.recall("json").hits[0]) == "- The API speaks JSON. (id: 1)"
+
+
+def test_no_example_imports_what_is_not_public() -> None:
+    for path in PAGES:
+        for block in _blocks(path, "pycon"):
+            code = "\n".join(line[4:] for line in block.splitlines() if line[:4] in {">>> ", "... "})
+            names = [node.module or "" for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)]
+            assert not [name for name in names if "._" in name]
