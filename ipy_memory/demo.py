@@ -37,7 +37,7 @@ _LONG = (
     for number, step in enumerate(
         (
             "freeze deploys as soon as checkout errors pass two percent.",
-            "compare the deploy target in fly.toml with the region of the database.",
+            "compare the deploy target with the region of the database.",
             "roll back to the last release that passed the smoke test.",
             "write down the time line while it is fresh, in the channel and not in private messages.",
             "open a ticket for every manual step that a script could have done.",
@@ -68,7 +68,7 @@ _BANKS = (
     _Bank(
         {"mnemopi.scoping": "per-project"},
         (
-            ("2026-05-04T09:30:00.000Z", _SHOP, "The deploy target of the shop is fly.io, region fra.", "setup"),
+            ("2026-05-04T09:30:00.000Z", _SHOP, "Deploy target of the shop: Hetzner, region fra.", "setup"),
             ("2026-05-12T16:00:00.000Z", _SHOP, _LONG, "incident review"),
             (
                 "2026-05-20T08:15:00.000Z",
