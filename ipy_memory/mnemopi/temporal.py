@@ -17,6 +17,7 @@ from ipy_memory.errors import ToolInputError
 _DAY_MS = 86_400_000
 _LAST_DAY = jsdate.MAX_MS // _DAY_MS
 _LAST_COUNT = 2**53 - 1
+_SHORTEST_HALFLIFE = 0.001  # hours; a shorter or negative one counts as this
 
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTHS = (
@@ -84,7 +85,7 @@ def temporal_boost(timestamp: str | None, query_ms: float, halflife_hours: float
     hours = (query_ms - ms) / 3_600_000
     if hours <= 0:
         return 1.0
-    return math.exp(-hours / halflife_hours) if halflife_hours > 0 else 0.0
+    return math.exp(-hours / max(halflife_hours, _SHORTEST_HALFLIFE))
 
 
 def query_time(text: str, tz: tzinfo | None) -> float:

@@ -117,6 +117,8 @@ def test_the_boost_falls_with_the_hours_before_the_query() -> None:
         ("", 24, 0),
         ("soon", 24, 0),
         ("2026-05-31", 0, 0),
+        ("2026-06-01T11:59:56.400Z", 0, math.exp(-1)),
+        ("2026-06-01T11:59:56.400Z", -5, math.exp(-1)),
     ],
 )
 def test_the_ends_of_the_boost(timestamp: str | None, halflife: float, boost: float) -> None:
