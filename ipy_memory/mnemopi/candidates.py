@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ipy_memory.mnemopi")
 
+EXPIRED = "expired or invalidated"
+OTHER_SESSION = "of another session"
+
 _KEPT_DOCUMENTS = 20_000
 _KEPT_TEXT = 20_000_000
 _ROW_COLUMNS = (
@@ -63,7 +66,7 @@ class Visibility:
     def live(self) -> list[Rule]:
         """Return the rules that full-text search itself applies: valid now and not superseded."""
         return [
-            Rule("expired or invalidated", "({valid_until} IS NULL OR {valid_until} > ?)", (self.now,)),
+            Rule(EXPIRED, "({valid_until} IS NULL OR {valid_until} > ?)", (self.now,)),
             Rule("superseded by another memory", "{superseded_by} IS NULL"),
         ]
 
@@ -72,9 +75,9 @@ class Visibility:
         rules = self.live()
         reach = f"{'' if self.equal else '+'}{{session_id}} = ? OR {{scope}} = 'global'"  # + keeps to the time index
         if self.channel is not None:
-            rules.append(Rule("of another session", f"({reach} OR {{channel_id}} = ?)", (self.session, self.channel)))
+            rules.append(Rule(OTHER_SESSION, f"({reach} OR {{channel_id}} = ?)", (self.session, self.channel)))
         elif not any(name in {"author_id", "author_type"} for name, _ in self.equal):
-            rules.append(Rule("of another session", f"({reach})", (self.session,)))
+            rules.append(Rule(OTHER_SESSION, f"({reach})", (self.session,)))
         rules += [Rule(f"of another {name}", f"{{{name}}} = ?", (value,)) for name, value in self.equal]
         if self.from_date is not None:
             rules.append(Rule("before the asked dates", "{timestamp} >= ?", (f"{self.from_date}T00:00:00",)))
@@ -269,16 +272,37 @@ def rows(bank: Bank, tier: Tier, rowids: Iterable[int]) -> dict[int, Row]:
     return found
 
 
-def hidden_because(bank: Bank, tier: Tier, id_: str, visible: Visibility) -> list[str] | None:
-    """Return why a row cannot be seen (empty: it can), or ``None`` if there is no such row."""
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Whether a row can be seen: the reasons why not (none: it can), what replaces it, and when it ended."""
+
+    reasons: tuple[str, ...]
+    superseded_by: str | None
+    valid_until: str | None
+
+
+def hidden(bank: Bank, tier: Tier, ids: Iterable[str], visible: Visibility) -> dict[str, Hidden]:
+    """Return for those of the ids that a tier has whether and why they cannot be seen."""
     names = names_of(bank, tier.table)
     rules = visible.rules()
     listed = ", ".join(f"COALESCE({rule.sql.format_map(names)}, 0)" for rule in rules)
+    found = {}
+    for id_, superseded_by, valid_until, *holds in bank.connection.execute(
+        f"SELECT id, {names['superseded_by']}, {names['valid_until']}, {listed} FROM {tier.table}"
+        " WHERE id IN (SELECT value FROM json_each(?))",
+        (*(value for rule in rules for value in rule.values), json_list(map(well_formed, ids))),
+    ):
+        reasons = tuple(rule.otherwise for rule, holding in zip(rules, holds, strict=True) if not holding)
+        found[as_text(id_) or ""] = Hidden(reasons, as_text(superseded_by), as_text(valid_until))
+    return found
+
+
+def ids(bank: Bank, tier: Tier, rowids: Iterable[int]) -> dict[int, str]:
+    """Return ids by rowid."""
     found = bank.connection.execute(
-        f"SELECT {listed} FROM {tier.table} WHERE id = ?",
-        (*(value for rule in rules for value in rule.values), well_formed(id_)),
-    ).fetchone()
-    return None if found is None else [rule.otherwise for rule, holds in zip(rules, found, strict=True) if not holds]
+        f"SELECT rowid, id FROM {tier.table} WHERE rowid IN (SELECT value FROM json_each(?))", (json_list(rowids),)
+    )
+    return {rowid: as_text(id_) or "" for rowid, id_ in found}
 
 
 def as_text(value: object) -> str | None:

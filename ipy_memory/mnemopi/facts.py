@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js
-from ipy_memory.mnemopi import candidates, lexicon, scoring
+from ipy_memory.mnemopi import account, candidates, lexicon, scoring
 from ipy_memory.mnemopi.lexicon_tables import CLITIC_FRAGMENTS, FACT_FILLER_WORDS
 from ipy_memory.mnemopi.trace import Step
 from ipy_memory.model import Hit, ScoreParts
@@ -61,16 +61,57 @@ def fact_recall(bank: Bank, query: str, k: float, trace: Trace | None = None) ->
         lexical = _lexical(asked, phrase, fact)
         score = scoring.fact_score(lexical, fact.confidence, scores[rowid])
         if trace is not None:
-            candidate = trace.candidate(TIER, fact.id)
-            candidate.score = score
-            candidate.parts = ScoreParts(keyword=js.round4(lexical), fts=js.round4(scores[rowid]))
-            candidate.step = Step.RETURNED if score > 0 else Step.NO_MATCH
+            _account(trace, asked, fact, lexical, scores[rowid], score)
         if score > 0:
             hits.append(_hit(bank, fact, lexical, scores[rowid], score))
     hits.sort(key=lambda hit: hit.score or 0.0, reverse=True)
     if trace is not None:
-        trace.left(hits, hits[:count], Step.CUT)
+        trace.scored(hits)
+        account.cut(trace, hits, hits[:count])
+        _account_missing(trace, bank, query, 3 * count)
     return hits[:count]
+
+
+def _account(
+    trace: Trace,
+    asked: Sequence[tuple[str, Sequence[str]]],
+    fact: _Fact,
+    lexical: float,
+    fts: float,
+    score: float,
+) -> None:
+    """Note a fact that was looked at."""
+    candidate = trace.candidate(TIER, fact.id)
+    candidate.origin, candidate.score, candidate.base = "fts", score, lexical
+    candidate.parts = ScoreParts(keyword=js.round4(lexical), fts=js.round4(fts))
+    candidate.terms = {"keyword": lexical}
+    candidate.factors = {"fact_factor": scoring.fact_factor(fact.confidence, fts)}
+    groups = scoring.grouped(variants for _, variants in asked)
+    candidate.matched = scoring.matched_words(groups, scoring.Document(fact.searchable))
+    if score <= 0:
+        candidate.left(Step.NO_SHARED_TERM)
+        candidate.detail = "only words that say nothing by themselves"
+
+
+def _account_missing(trace: Trace, bank: Bank, query: str, limit: int) -> None:
+    """Note where the watched facts are that were not looked at."""
+    missing = trace.watch - {candidate.id for candidate in trace.candidates.values() if candidate.tier == TIER}
+    if not missing:
+        return
+    ranks = {rowid: place for place, rowid in enumerate(_by_index(bank, query, account.EVERY_ROW), 1)}
+    for rowid, id_, session in bank.connection.execute(
+        "SELECT rowid, fact_id, session_id FROM facts WHERE fact_id IN (SELECT value FROM json_each(?))",
+        (candidates.json_list(map(js.well_formed, missing)),),
+    ):
+        candidate = trace.candidate(TIER, candidates.as_text(id_) or "")
+        if session != bank.name:
+            candidate.left(Step.OUT_OF_REACH)
+            candidate.detail = candidates.OTHER_SESSION
+        elif rowid in ranks:
+            candidate.left(Step.BEYOND_CANDIDATES)
+            candidate.rank, candidate.floor = ranks[rowid], float(limit)
+        else:
+            candidate.left(Step.NO_SHARED_TERM)
 
 
 def _by_index(bank: Bank, query: str, limit: int) -> dict[int, float]:

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ipy_memory import js
 from ipy_memory.errors import BusyBankError, DiskFullError, ReadOnlyBankError
 from ipy_memory.jsdate import iso, parse_ms
-from ipy_memory.mnemopi import candidates, lexicon, rerank, scoring
+from ipy_memory.mnemopi import account, candidates, lexicon, rerank, scoring
 from ipy_memory.mnemopi.candidates import EPISODIC, WORKING, Row, Tier, Visibility
 from ipy_memory.mnemopi.facts import fact_recall
 from ipy_memory.mnemopi.temporal import extract_temporal, query_time, temporal_boost
-from ipy_memory.mnemopi.trace import Step, Trace
 from ipy_memory.mnemopi.vectors import similarities
 from ipy_memory.model import Hit, ScoreParts
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from ipy_memory.mnemopi.bank import Bank
     from ipy_memory.mnemopi.scoring import Document
+    from ipy_memory.mnemopi.trace import Trace
 
 log = logging.getLogger("ipy_memory.mnemopi")
 
@@ -172,7 +172,8 @@ def _question(bank: Bank, query: str, options: RecallOptions, *, intent: bool = 
 
 def _scored(bank: Bank, question: Question, k: float, options: RecallOptions, trace: Trace | None) -> list[Hit]:
     if trace is not None:
-        trace.bank, trace.query, trace.floor, trace.weights = bank.name, question.text, question.floor, question.weights
+        trace.bank, trace.path, trace.query = bank.name, bank.path, question.text
+        trace.floor, trace.weights = question.floor, question.weights
     if k <= 0:
         return []
     limit = max(scoring.CANDIDATES_PER_RESULT * k, scoring.CANDIDATES_AT_LEAST)
@@ -186,6 +187,8 @@ def _scored(bank: Bank, question: Question, k: float, options: RecallOptions, tr
             if row.summary_of:
                 summaries[row.id] = row.summary_of
     hits.sort(key=_score, reverse=True)
+    if trace is not None:
+        trace.scored(hits)
     return _without_summaries(hits, summaries, trace)
 
 
@@ -202,11 +205,11 @@ def _chosen(hits: list[Hit], question: Question, k: float, trace: Trace | None) 
             tokens=lambda hit: lexicon.tokenise(hit.content),
         )
         if trace is not None:
-            trace.left(hits, kept, Step.NOT_COVERING)
+            account.covered(trace, hits, kept)
     else:
         kept = hits[:count]
         if trace is not None:
-            trace.left(hits, kept, Step.CUT)
+            account.cut(trace, hits, kept)
     return kept
 
 
@@ -267,7 +270,7 @@ def _tier_hits(
             dropped[rowid] = score
     rows = candidates.rows(bank, tier, lexical)
     if trace is not None:
-        _account(bank, tier, question, found, dropped, trace)
+        _account(bank, tier, question, limit, found, dropped, documents, trace)
     return [
         (rows[rowid], _hit(rows[rowid], tier, question, lexical[rowid], found[rowid], documents[rowid], bank, trace))
         for rowid in lexical
@@ -293,10 +296,11 @@ def _hit(
             temporal_boost(row.timestamp, asked, question.halflife, tz),
             temporal_boost(row.event_date, asked, scoring.EVENT_HALFLIFE_FACTOR * question.halflife, tz),
         )
+    weighed = (lexical, how.fts, how.similarity, row.importance)
     if tier is WORKING:
-        base = scoring.working_base(lexical, how.fts, how.similarity, row.importance, question.weights[2])
+        base = scoring.working_base(*weighed, question.weights[2])
     else:
-        base = scoring.episodic_base(lexical, how.fts, how.similarity, row.importance, question.weights)
+        base = scoring.episodic_base(*weighed, question.weights)
     factors = {
         "tier_factor": 1.0 if tier is WORKING else scoring.tier_factor(row.degradation),
         "veracity_factor": scoring.veracity_factor(row.veracity),
@@ -319,8 +323,18 @@ def _hit(
     clipped = 0 < question.preview < size
     if trace is not None:
         candidate = trace.candidate(tier.name, row.id)
-        candidate.origin, candidate.parts, candidate.score = how.origin, parts, score
-        candidate.factors = {"base": base, **factors}
+        candidate.origin, candidate.parts, candidate.score, candidate.base = how.origin, parts, score, base
+        candidate.terms = (
+            scoring.working_terms(*weighed, question.weights[2])
+            if tier is WORKING
+            else scoring.episodic_terms(*weighed, question.weights)
+        )
+        candidate.factors = {
+            "recency_factor": scoring.recency_factor(recency),
+            "temporal_factor": scoring.temporal_factor(question.temporal_weight, near),
+            **factors,
+        }
+        candidate.matched = scoring.matched_words(question.words.groups, document)
     return Hit(
         id=row.id,
         content=js.clip(row.content, question.preview) if clipped else row.content,
@@ -355,20 +369,14 @@ def _without_summaries(hits: list[Hit], summaries: Mapping[str, str], trace: Tra
         if original is None:
             kept.append(hit)
         elif trace is not None:
-            trace.left([hit], (), Step.SUMMARISED, original)
+            account.summarised(trace, hit, original)
     return kept
 
 
 def _varied(hits: list[Hit], k: int, trace: Trace | None) -> list[Hit]:
     kept = rerank.mmr(hits, scoring.MMR_BALANCE, k, score=_score, content=_content)
-    if trace is not None and len(kept) < len(hits):
-        chosen = {hit.id: rerank.words(hit.content) for hit in kept}
-        staying = {id(hit) for hit in kept}
-        for hit in hits:
-            if id(hit) not in staying:
-                ours = rerank.words(hit.content)
-                likest = max(chosen, key=lambda other: rerank.jaccard(ours, chosen[other]), default=None)
-                trace.left([hit], (), Step.RERANKED, likest)
+    if trace is not None:
+        account.varied(trace, hits, kept)
     return kept
 
 
@@ -376,28 +384,21 @@ def _account(
     bank: Bank,
     tier: Tier,
     question: Question,
+    limit: float,
     found: Mapping[int, _Found],
     dropped: Mapping[int, float],
+    documents: Mapping[int, Document],
     trace: Trace,
 ) -> None:
     """Note what was dropped, and where the watched ids are that this tier did not look at."""
-    for rowid, row in candidates.rows(bank, tier, dropped).items():
-        candidate = trace.candidate(tier.name, row.id)
-        candidate.step, candidate.origin = Step.BELOW_FLOOR, found[rowid].origin
-        candidate.parts = replace(
-            candidate.parts,
-            keyword=js.round4(dropped[rowid]),
-            fts=js.round4(found[rowid].fts),
-            dense=js.round4(found[rowid].similarity),
-        )
-        candidate.detail = f"{js.number_text(js.round4(dropped[rowid]))} < {js.number_text(question.floor)}"
-    looked_at = {row.id for row in candidates.rows(bank, tier, found).values()}
-    for id_ in sorted(trace.watch - looked_at):
-        reasons = candidates.hidden_because(bank, tier, id_, question.visible)
-        if reasons is not None:
-            candidate = trace.candidate(tier.name, id_)
-            candidate.step = Step.NOT_VISIBLE if reasons else Step.BEYOND_CANDIDATES
-            candidate.detail = "; ".join(reasons) or None
+    looked_at = candidates.ids(bank, tier, found)
+    for rowid, lexical in dropped.items():
+        how, id_ = found[rowid], looked_at[rowid]
+        parts = account.rounded(lexical, how.similarity, how.fts)
+        matched = scoring.matched_words(question.words.groups, documents[rowid])
+        account.below_floor(trace, tier, id_, parts, how.origin, matched, lexical)
+    query = lexicon.fts_query(question.text)
+    account.not_looked_at(trace, bank, tier, looked_at.values(), query, question.visible, limit)
 
 
 def _score(hit: Hit) -> float:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from ipy_memory import collation, js, text
 from ipy_memory.errors import MemoryToolkitError, RecallCancelled, ScopedRecallError
 from ipy_memory.jsdate import iso
+from ipy_memory.mnemopi import account
 from ipy_memory.mnemopi.recall import RecallOptions, recall_enhanced, touch
-from ipy_memory.mnemopi.trace import Step, Trace
+from ipy_memory.mnemopi.trace import Trace
 from ipy_memory.model import Hit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from threading import Event
 
     from ipy_memory.mnemopi.bank import Bank
@@ -104,6 +105,7 @@ def scoped_recall(
     answers: list[TargetAnswer] = []
     failures: list[tuple[str, Exception]] = []
     counts: list[tuple[Bank, Counter[tuple[str, str]]]] = []
+    owners: dict[int, Trace] = {}
     for bank in banks:
         if isinstance(bank, Unopened):
             _note_failure(TargetAnswer(bank.name, query, error=bank.error), bank.error, answers, failures)
@@ -126,9 +128,10 @@ def scoped_recall(
             answers.append(TargetAnswer(bank.name, one, tuple(hits)))
             if traces is not None and trace is not None:
                 traces.append(trace)
+                owners |= {id(hit): trace for hit in hits}
     if failures and all(answer.error is not None for answer in answers):
         raise _total_failure(failures)
-    merged = merge([hit for answer in answers for hit in answer.hits], limit, traces or ())
+    merged = merge([hit for answer in answers for hit in answer.hits], limit, owners)
     for bank, counted in counts:
         if counted:
             touch(bank, counted)
@@ -179,8 +182,11 @@ def compare(one: Hit, other: Hit) -> int:
     )
 
 
-def merge(hits: Iterable[Hit], limit: int, traces: Sequence[Trace] = ()) -> list[Hit]:
-    """Return the entries of several answers: each once, the better one, in order, cut (R-19, R-20)."""
+def merge(hits: Iterable[Hit], limit: int, owners: Mapping[int, Trace] | None = None) -> list[Hit]:
+    """Return the entries of several answers: each once, the better one, in order, cut (R-19, R-20).
+
+    ``owners`` are the accounts to tell of it: ``id(hit)`` -> the one of the call that gave the hit.
+    """
     merged: list[Hit] = []
     by_id: dict[str, int] = {}
     by_content: dict[str, int] = {}
@@ -201,11 +207,8 @@ def merge(hits: Iterable[Hit], limit: int, traces: Sequence[Trace] = ()) -> list
             by_id.setdefault(hit.id, at)
         by_content.setdefault(hit.content, at)
     ordered = sorted(merged, key=cmp_to_key(compare))
-    for trace in traces:
-        for hit, at in lost:
-            if hit.bank == trace.bank and hit.id != merged[at].id:
-                trace.left([hit], (), Step.DEDUPLICATED, merged[at].id)
-        trace.left([hit for hit in ordered[limit:] if hit.bank == trace.bank], (), Step.CUT)
+    if owners:
+        account.merged(owners, [(hit, merged[at]) for hit, at in lost], ordered[limit:])
     return ordered[:limit]
 
 

@@ -201,9 +201,26 @@ def decay(timestamp_ms: float | None, now_ms: float, query_ms: float | None) -> 
 
 def working_base(lexical: float, fts: float, similarity: float, importance: float, importance_weight: float) -> float:
     """Return the score of a working memory before time counts."""
-    word = max(lexical, 0.6 * fts)
-    base = word * 0.6 * (1 - importance_weight) + importance * importance_weight + 0.08 * word * word
+    words, weight, squared = _working_pieces(lexical, fts, importance, importance_weight)
+    base = words + weight + squared
     return base * 0.8 + similarity * 0.2 if similarity > 0 else base
+
+
+def working_terms(
+    lexical: float, fts: float, similarity: float, importance: float, importance_weight: float
+) -> dict[str, float]:
+    """Return what each part adds to :func:`working_base`; the stronger of words and index counts for both."""
+    words, weight, squared = _working_pieces(lexical, fts, importance, importance_weight)
+    share = 0.8 if similarity > 0 else 1.0
+    name = "keyword" if lexical >= 0.6 * fts else "fts"
+    return {name: (words + squared) * share, "importance": weight * share, "dense": similarity * 0.2}
+
+
+def _working_pieces(
+    lexical: float, fts: float, importance: float, importance_weight: float
+) -> tuple[float, float, float]:
+    word = max(lexical, 0.6 * fts)
+    return word * 0.6 * (1 - importance_weight), importance * importance_weight, 0.08 * word * word
 
 
 def episodic_base(
@@ -212,6 +229,26 @@ def episodic_base(
     """Return the score of an episode before time counts."""
     vector, text, weight = weights
     return max(similarity * vector + fts * text + importance * weight, 0.8 * lexical)
+
+
+def episodic_terms(
+    lexical: float, fts: float, similarity: float, importance: float, weights: tuple[float, float, float]
+) -> dict[str, float]:
+    """Return what each part adds to :func:`episodic_base`: the words alone, or all the others."""
+    vector, text, weight = weights
+    if episodic_base(lexical, fts, similarity, importance, weights) == 0.8 * lexical:
+        return {"keyword": 0.8 * lexical}
+    return {"dense": similarity * vector, "fts": fts * text, "importance": importance * weight}
+
+
+def recency_factor(recency: float) -> float:
+    """Return what age does to a score."""
+    return 0.7 + 0.3 * recency
+
+
+def temporal_factor(weight: float, temporal: float) -> float:
+    """Return what nearness to the asked time does to a score."""
+    return 1 + weight * temporal if weight > 0 else 1.0
 
 
 def final_score(
@@ -225,9 +262,7 @@ def final_score(
     current_factor: float,
 ) -> float:
     """Return the score with time, ageing and trust, rounded to four digits."""
-    score = base * (0.7 + 0.3 * recency)
-    if temporal_weight > 0:
-        score *= 1 + temporal_weight * temporal
+    score = base * recency_factor(recency) * temporal_factor(temporal_weight, temporal)
     return js.round4(score * tier_factor * veracity_factor * current_factor)
 
 
@@ -256,6 +291,16 @@ def current_factor(text: str) -> float:
     return factor
 
 
+def fact_factor(confidence: float, fts: float) -> float:
+    """Return what certainty and rank do to the score of a fact."""
+    return 0.7 + 0.2 * confidence + 0.1 * fts
+
+
 def fact_score(lexical: float, confidence: float, fts: float) -> float:
     """Return the score of a fact."""
-    return js.round4(lexical * (0.7 + 0.2 * confidence + 0.1 * fts))
+    return js.round4(lexical * fact_factor(confidence, fts))
+
+
+def matched_words(groups: Groups, document: Document) -> tuple[str, ...]:
+    """Return the words of a query that a text matches."""
+    return tuple(dict.fromkeys(group.variants[0] for group, _ in groups if group.matches(document)))
