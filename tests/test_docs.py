@@ -9,6 +9,8 @@ import inspect
 import json
 import pkgutil
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +18,6 @@ import pytest
 
 import ipy_memory
 from ipy_memory import MemorySession
-from tests.notebook.conftest import Notebook
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -121,12 +122,15 @@ def test_the_readme_examples_of_python_run() -> None:
     _run(doctest.DocTestParser().get_doctest(text, {}, "README.md", None, 0))
 
 
-def test_the_readme_cells_run(notebook: Notebook) -> None:
+def test_the_readme_cells_run(tmp_path: Path) -> None:
     cells = list(_blocks(ROOT / "README.md", "python"))
     assert cells
-    for cell in cells:
-        ran = notebook.run(cell)
-        assert ran.error is None, ran.error
+    script = tmp_path / "cells.ipy"
+    script.write_text("\n".join(["from ipy_memory import demo; demo.start()", *cells, "print('the end')"]))
+    command = [sys.executable, "-m", "IPython", "--no-banner", "--colors=nocolor", str(script)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "the end", done.stdout
 
 
 def test_the_backend_of_the_page_is_a_backend() -> None:
