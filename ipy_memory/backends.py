@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from ipy_memory.clock import Clock, IdSource, Timers
+    from ipy_memory.mnemopi.edit import Edited, Operation
     from ipy_memory.mnemopi.embeddings import Embedder
     from ipy_memory.model import Answer, Hit, Memory, Receipt, RetainItem, ToolResult
     from ipy_memory.settings import Settings
@@ -89,6 +90,29 @@ class Addressable(Protocol):
 
     def one_bank(self, name: str) -> Backend:
         """Return a backend that reads just this bank and writes nothing."""
+        ...
+
+
+@runtime_checkable
+class Editable(Protocol):
+    """What a backend whose memories a person can mend offers beside the tool."""
+
+    def change(
+        self,
+        op: Operation,
+        id: str,  # noqa: A002
+        *,
+        content: str | None = None,
+        importance: float | None = None,
+        replacement_id: str | None = None,
+        base: str | None = None,
+        force: bool = False,
+    ) -> Edited:
+        """Edit with the safeguards of M-06; the answer can be handed to :meth:`undo`."""
+        ...
+
+    def undo(self, done: Edited) -> bool:
+        """Take back an update or an invalidation; tell whether the memory was still there."""
         ...
 
 

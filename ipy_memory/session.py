@@ -16,6 +16,7 @@ from ipy_memory.backends import (
     Addressable,
     Backend,
     Commanded,
+    Editable,
     LivingBackend,
     Parental,
     Prepared,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from ipy_memory.clock import Clock, IdSource, Timers
+    from ipy_memory.mnemopi.edit import Edited, Operation
     from ipy_memory.mnemopi.embeddings import Embedder
     from ipy_memory.model import Failure, Memory
     from ipy_memory.turns import Message
@@ -212,6 +214,53 @@ class MemorySession:
         """Carry out the ``memory_edit`` tool: ``op``, ``id`` and what the operation needs (M-02 to M-04)."""
         return self._addressable("memory_edit").edit(**given)
 
+    def change(
+        self,
+        op: Operation,
+        id: str,  # noqa: A002  the name that recall shows
+        *,
+        content: str | None = None,
+        importance: float | None = None,
+        replacement_id: str | None = None,
+        base: str | None = None,
+        force: bool = False,
+    ) -> Edited:
+        """Edit one memory as a person does (M-06).
+
+        Parameters
+        ----------
+        op
+            ``"update"``, ``"invalidate"`` or ``"forget"``.
+        id
+            As recall shows it.
+        content, importance
+            What an update writes.
+        replacement_id
+            The memory that stands in for an invalidated one.
+        base
+            The text that was read before the edit: an update is refused if it is another one by now.
+        force
+            Allow an update whose text is the memory's own cut preview.
+
+        Returns
+        -------
+        Edited
+            How it went, and the memory as it was before; for :meth:`undo`.
+        """
+        return self._editable().change(
+            op,
+            id,
+            content=content,
+            importance=importance,
+            replacement_id=replacement_id,
+            base=base,
+            force=force,
+        )
+
+    def undo(self, done: Edited) -> bool:
+        """Take back an update or an invalidation; tell whether the memory was still there to be mended."""
+        return self._editable().undo(done)
+
     def memory(self, id: str) -> Memory:  # noqa: A002  the name that recall shows
         """Return one memory in full; raises :class:`MemoryNotFoundError`."""
         return self._addressable("reading a memory by its id").memory(id)
@@ -362,6 +411,12 @@ class MemorySession:
         if isinstance(backend, Commanded):
             return backend
         raise MemoryToolkitError(f"There are no local banks to report on; memory.backend is {self.chosen}.")
+
+    def _editable(self) -> Editable:
+        backend = self.live_backend()
+        if isinstance(backend, Editable):
+            return backend
+        raise MemoryToolkitError(f"{TITLES[backend.name]} does not support editing.", hint="recall shows all there is")
 
     def _addressable(self, what: str) -> Addressable:
         backend = self.live_backend()

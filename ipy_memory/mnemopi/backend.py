@@ -17,6 +17,7 @@ from ipy_memory.mnemopi import reports
 from ipy_memory.mnemopi.consolidation import promote_before_trim
 from ipy_memory.mnemopi.pending import drain
 from ipy_memory.mnemopi.readers import READ, TOUCH, WRITE, OpenBanks, Target, name_in_file
+from ipy_memory.mnemopi.recall import PREVIEW_UNITS
 from ipy_memory.mnemopi.scoped import ScopedAnswer, Unopened, scoped_recall
 from ipy_memory.mnemopi.store import retain_items
 from ipy_memory.model import Answer, Failure, Receipt, RetainItem, ToolResult
@@ -196,6 +197,33 @@ class MnemopiBackend:
             replacement_id=replacement_id,
         )
         return ToolResult(done.text, done.details)
+
+    def change(
+        self,
+        op: editing.Operation,
+        id: str,  # noqa: A002
+        *,
+        content: str | None = None,
+        importance: float | None = None,
+        replacement_id: str | None = None,
+        base: str | None = None,
+        force: bool = False,
+    ) -> editing.Edited:
+        """Edit as a person does: no cut preview over a whole text, no text over another's (M-06)."""
+        return editing.edit(
+            self._existing(WRITE),
+            op,
+            id,
+            content=content,
+            importance=importance,
+            replacement_id=replacement_id,
+            preview_chars=None if force else PREVIEW_UNITS,
+            base=base,
+        )
+
+    def undo(self, done: editing.Edited) -> bool:
+        """Take back an update or an invalidation."""
+        return editing.undo(self._existing(WRITE), done)
 
     def memory(self, id: str) -> Memory:  # noqa: A002
         """Return one memory in full, from the first bank in scope that has it (R-13)."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from ipy_memory import text
 from ipy_memory.errors import EditRefusedError, MemoryNotFoundError, MemoryToolkitError, ToolInputError
 from ipy_memory.js import clamp01, clip, json_text, number_text
-from ipy_memory.mnemopi.change import Store, find, forget, invalidate, update
+from ipy_memory.mnemopi.change import Store, find, forget, invalidate, restore, update
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -62,6 +62,7 @@ def edit(
     importance: float | None = None,
     replacement_id: str | None = None,
     preview_chars: int | None = None,
+    base: str | None = None,
 ) -> Edited:
     """Carry out one ``memory_edit``; the first bank that takes it wins (M-02 to M-04).
 
@@ -71,13 +72,15 @@ def edit(
         In the order of R-13: the bank that is written, the recall banks, the shared bank.
     preview_chars
         Refuse an update whose content is the memory's own preview of this length (M-06); ``None`` asks nothing.
+    base
+        Refuse an update of a memory whose text is not this one any more; ``None`` asks nothing.
 
     Raises
     ------
     ToolInputError
         An update without content and importance.
     EditRefusedError
-        The update would cut the memory to its preview.
+        The update would cut the memory to its preview, or undo what somebody else has written meanwhile.
     """
     if op == "update" and content is None and importance is None:
         raise ToolInputError(text.EDIT_NEEDS_SOMETHING)
@@ -95,8 +98,11 @@ def edit(
             if content is not None and preview_chars is not None:
                 _check_whole(before, content, preview_chars)
             weight = None if importance is None else clamp01(importance)
-            if update(bank, memory_id, content=content, importance=weight):
-                return Edited(memory_id, "updated", bank.name, store, before)
+            with bank.transaction():
+                if base is not None:
+                    _check_unchanged(find(bank, memory_id), base, bank)
+                if update(bank, memory_id, content=content, importance=weight):
+                    return Edited(memory_id, "updated", bank.name, store, before)
         elif op == "forget":
             if forget(bank, memory_id):
                 return Edited(memory_id, "deleted", bank.name, store, before)
@@ -104,6 +110,26 @@ def edit(
             return Edited(memory_id, "invalidated", bank.name, undo.store, before, undo)
         refused = refused or Edited(memory_id, "not_found", bank.name, store, before)
     return refused or Edited(memory_id, "not_found")
+
+
+def undo(banks: Sequence[Bank], done: Edited) -> bool:
+    """Take back an update or an invalidation; tell whether the memory was still there to be mended.
+
+    Raises
+    ------
+    EditRefusedError
+        What was done cannot be undone, or its bank is not among those in scope.
+    """
+    bank = next((bank for bank in banks if bank.name == done.bank), None)
+    if bank is None or done.before is None or done.status not in ("updated", "invalidated"):
+        raise EditRefusedError(
+            f"The edit of memory {done.id} cannot be undone.",
+            where=f"bank {done.bank}" if done.bank else None,
+            hint="only an update or an invalidation can, while its bank is in scope",
+        )
+    if done.undo is not None:
+        return restore(bank, done.undo)
+    return update(bank, done.id, content=done.before.content, importance=done.before.importance)
 
 
 def find_in(banks: Iterable[Bank], memory_id: str) -> Memory:
@@ -145,6 +171,15 @@ def page(memory: Memory) -> str:
     }
     header = "\n".join(f"{name}: {value}" for name, value in known.items() if value)
     return f"---\n{header}\n---\n\n{memory.content}"
+
+
+def _check_unchanged(now: Memory | None, base: str, bank: Bank) -> None:
+    if now is None or now.content != base:
+        raise EditRefusedError(
+            "The memory was changed or removed by somebody else meanwhile; nothing was written.",
+            where=f"bank {bank.name}",
+            hint="read it again, then edit",
+        )
 
 
 def _check_whole(before: Memory, content: str, preview_chars: int) -> None:
