@@ -171,7 +171,7 @@ class MemoryMagics(Magics):
     @_debuggable
     def recall(self, line: str, cell: str | None = None) -> RecallFrame | TextResult:
         """Search memory."""
-        parsed = parse(RECALL, line, cell)
+        parsed = parse(RECALL, line, self._typed(cell))
         if parsed.help:
             return self._usage(RECALL, parsed)
         query = self._text(RECALL, parsed)
@@ -194,7 +194,7 @@ class MemoryMagics(Magics):
     @_debuggable
     def retain(self, line: str, cell: str | None = None) -> RetainFrame | TextResult:
         """Store what is typed."""
-        parsed = parse(RETAIN, line, cell)
+        parsed = parse(RETAIN, line, self._typed(cell))
         if parsed.help:
             return self._usage(RETAIN, parsed)
         items = _items(self._text(RETAIN, parsed), parsed.flags)
@@ -211,7 +211,7 @@ class MemoryMagics(Magics):
     @_debuggable
     def reflect(self, line: str, cell: str | None = None) -> ReflectResult | TextResult:
         """Answer a question from memory."""
-        parsed = parse(REFLECT, line, cell)
+        parsed = parse(REFLECT, line, self._typed(cell))
         if parsed.help:
             return self._usage(REFLECT, parsed)
         question = self._text(REFLECT, parsed)
@@ -239,6 +239,11 @@ class MemoryMagics(Magics):
         from ipy_memory.notebook import commands
 
         return commands.run(self, line)
+
+    def _typed(self, cell: str | None) -> str | None:
+        """Return a cell without the blank lines by which a terminal is told that it ends."""
+        terminal = hasattr(self.shell, "simple_prompt")
+        return cell.rstrip("\n") + "\n" if cell is not None and terminal else cell
 
     def _text(self, spec: Spec, parsed: Parsed) -> str:
         """Return the text to work on: as typed, or from the variable of ``--from``."""
