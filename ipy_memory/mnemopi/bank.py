@@ -25,7 +25,7 @@ from ipy_memory.errors import (
 )
 from ipy_memory.jsdate import iso
 from ipy_memory.mnemopi.config import EngineConfig
-from ipy_memory.mnemopi.schema import check_schema, create_schema, is_blank
+from ipy_memory.mnemopi.schema import check_schema, create_schema, foreign_triggers, is_blank
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -179,11 +179,35 @@ class Bank:
         config: EngineConfig | None = None,
         embedder: Embedder | None = None,
     ) -> Self:
-        """Open an existing bank for writing where that can be done, else for reading (R-34)."""
-        try:
-            return cls.open(path, name, clock=clock, config=config, embedder=embedder, create=False)
-        except (ReadOnlyBankError, BusyBankError, DiskFullError):
+        """Open an existing bank for recall: nothing but its recall counters is ever written (R-34, L-01).
+
+        Where they cannot be written, or where a trigger of a stranger would run with them, it is only read.
+        """
+        path = Path(path)
+        _check_file(path, name)
+        if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
             return cls.open_readonly(path, name, clock=clock, config=config, embedder=embedder)
+        with bank_errors(path, name):
+            connection = _connect(path, "rw")
+            bank = cls(
+                connection,
+                path,
+                name,
+                clock=clock,
+                ids=ProcessIds(),
+                config=config or EngineConfig(),
+                embedder=embedder,
+                completion=None,
+                writable=True,
+            )
+            try:
+                check_schema(connection, bank.where)
+                connection.execute("PRAGMA synchronous = FULL")
+                bank.writable = not foreign_triggers(connection)
+            except BaseException:
+                connection.close()
+                raise
+        return bank
 
     def __enter__(self) -> Self:
         return self

@@ -145,6 +145,36 @@ def test_a_strange_bank_is_read_unchanged_and_the_memory_found(tmp_path: Path, t
     assert digest(path) == before
 
 
+@pytest.mark.claim("L-01", "R-34")
+def test_a_recall_runs_no_trigger_of_a_stranger(tmp_path: Path) -> None:
+    path = tmp_path / "mnemopi.db"
+    made(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(TRAPS["a trigger that deletes"].replace("DELETE FROM facts", "DELETE FROM annotations"))
+        connection.commit()
+        before = connection.execute("SELECT * FROM annotations").fetchall()
+    assert before
+    with looked_at(path) as session:
+        assert session.recall("harbour").hits
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT * FROM annotations").fetchall() == before
+
+
+def test_a_recall_of_an_older_bank_adds_nothing_to_its_tables(tmp_path: Path) -> None:
+    path = tmp_path / "mnemopi.db"
+    made(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE working_memory DROP COLUMN validation_count")
+        connection.execute("DROP TABLE consolidation_log")
+        connection.commit()
+        schema = connection.execute("SELECT name, sql FROM sqlite_schema").fetchall()
+    with looked_at(path) as session:
+        assert session.recall("harbour").hits
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT name, sql FROM sqlite_schema").fetchall() == schema
+        assert connection.execute("SELECT recall_count FROM working_memory").fetchall() == [(1,)]
+
+
 def test_a_missing_needed_column_is_said_and_the_file_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "mnemopi.db"
     with closing(sqlite3.connect(path)) as connection:

@@ -221,13 +221,7 @@ def test_a_bank_that_cannot_be_written_is_opened_for_reading(path: Path, monkeyp
     with Bank.open_for_recall(path, "proj", clock=CLOCK) as bank:
         assert bank.writable
 
-    error = sqlite3.OperationalError("attempt to write a readonly database")
-    error.sqlite_errorcode = sqlite3.SQLITE_READONLY
-
-    def fail(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr(bank_module, "create_schema", fail)
+    monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)
     with Bank.open_for_recall(path, "proj", clock=CLOCK) as bank:
         assert not bank.writable
 
