@@ -23,11 +23,11 @@ def _may_fail(cell: nbformat.NotebookNode) -> bool:
 @pytest.mark.claim("N-05")
 def test_nbval_finds_every_output_as_it_is_stored(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-c", "/dev/null", "--rootdir", HERE, "-p", "no:cacheprovider", "-q"]
-    command += ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", RULES]
+    command += ["-p", "nbval.plugin", "--nbval", "--nbval-current-env", "--nbval-sanitize-with", RULES]
     command += ["--nbval-cell-timeout", str(CELL_SECONDS), *notebooks()]
-    ended = subprocess.run(
-        command, env=environment(tmp_path), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    # No other plugin: one that shuffles tests would shuffle cells.
+    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment(tmp_path)}
+    ended = subprocess.run(command, env=alone, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     counts = ended.stdout.splitlines()[-1]
     assert " passed" in counts
