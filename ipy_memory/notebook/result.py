@@ -24,10 +24,14 @@ _RECALL_TABLE = ("id", "date", "score", "source", "bank", "tier", "type", "lengt
 _RETAIN_TABLE = ("id", "bank", "state", "context")
 
 
+def visible(text: str) -> str:
+    """Return text in which characters that steer a terminal or the direction of text are shown by their number."""
+    return _STEERING.sub(lambda found: f"\u27e8U+{ord(found.group()):04X}\u27e9", js.well_formed(text))
+
+
 def escaped(text: str) -> str:
     """Return text as HTML that neither runs nor steers anything."""
-    plain = _STEERING.sub(lambda found: f"\u27e8U+{ord(found.group()):04X}\u27e9", js.well_formed(text))
-    return html.escape(plain)
+    return html.escape(visible(text))
 
 
 def html_block(text: str) -> str:
