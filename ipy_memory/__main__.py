@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ipy_memory import __version__, demo
 from ipy_memory.errors import MemoryToolkitError, MissingFeatureError
@@ -93,17 +92,17 @@ def _environment(shown: Demo) -> dict[str, str]:
     return {**os.environ, demo.FOLDER_VARIABLE: str(shown.folder)}
 
 
-def _lab(shown: Demo) -> int:
+def _lab(shown: Demo) -> NoReturn:
     _need("jupyterlab")
     copy = shown.folder / NOTEBOOK
     if not copy.exists():
         shutil.copyfile(notebook_path(), copy)
     _say(f"Starting JupyterLab on {copy}; Ctrl-C twice ends it.")
-    try:
-        command = [sys.executable, "-m", "jupyterlab", str(copy)]
-        return subprocess.run(command, env=_environment(shown), check=False).returncode  # noqa: S603  our own command
-    except KeyboardInterrupt:
-        return 0
+    command = [sys.executable, "-m", "jupyterlab", str(copy)]
+    if os.name == "posix" and os.geteuid() == 0:
+        command.append("--allow-root")
+    # In place of this process: signals reach the server, and none is left behind.
+    os.execve(sys.executable, command, _environment(shown))  # noqa: S606  our own command
 
 
 def _execute(shown: Demo) -> int:
