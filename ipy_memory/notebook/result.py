@@ -36,14 +36,15 @@ def escaped(text: str) -> str:
 
 def html_block(text: str) -> str:
     """Return text as a preformatted block that keeps its lines, wraps, and is left alone by formula renderers."""
-    style = "white-space: pre-wrap; overflow-wrap: anywhere; text-align: left"
+    style = "white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; text-align: left"
     return f'<pre class="tex2jax_ignore mathjax_ignore" style="{style}">{escaped(text)}</pre>'
 
 
 def html_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows of text as a table."""
-    head = "".join(f'<th scope="col">{escaped(header)}</th>' for header in headers)
-    body = "".join("<tr>" + "".join(f"<td>{escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    left = 'style="text-align: left"'
+    head = "".join(f'<th scope="col" {left}>{escaped(header)}</th>' for header in headers)
+    body = "".join("<tr>" + "".join(f"<td {left}>{escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return (
         f'<table class="dataframe tex2jax_ignore mathjax_ignore"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table>"
