@@ -21,8 +21,10 @@ _SENTENCE_END = re.compile(r"[.!?]+")
 _WORD = re.compile(r"\w+")
 _PRONOUN = re.compile(r"\b(?:I|you|we|they|he|she|it|me|us|them|him|her)\b", re.ASCII | re.IGNORECASE)
 
+_LETTERS = re.compile(rf"[a-zA-Z{js.WHITESPACE}]+")
+_PLACE_START = re.compile(rf"\b(?:at|in|from){_SPACE}+(?=[A-Z][a-zA-Z{js.WHITESPACE}])", re.ASCII)
 _PLACE_PHRASE = re.compile(
-    rf"\b(?:at|in|from){_SPACE}+([A-Z][a-zA-Z{js.WHITESPACE}]+?)"
+    rf"([A-Z][a-zA-Z{js.WHITESPACE}]+?)"
     rf"(?:{_SPACE}+(?:yesterday|today|tomorrow|now|last|next|on|at)\b|{_SPACE}*\Z)",
     re.ASCII,
 )
@@ -36,16 +38,21 @@ _EMOTIONS = {
     "neutral": ("fine", "okay", "alright", "normal", "standard"),
 }
 
-_TIME_SCOPES = tuple(
-    (re.compile(pattern.replace(" ", f"{_SPACE}+"), re.ASCII | re.IGNORECASE), scope)
-    for pattern, scope in (
-        (r"\b(?:yesterday|today|tomorrow|now|soon|later|earlier)\b", "point_in_time"),
-        (r"\b(?:last week|last month|last year|next week)\b", "point_in_time"),
-        (r"\b(?:since|from|starting)\b[^\n\r\u2028\u2029]*\b(?:until|to|through|end)\b", "duration"),
-        (r"\b(?:between|from)\b[^\n\r\u2028\u2029]*\b(?:and|to)\b", "range"),
-        (r"\b\d{1,2}:\d{2}\b", "point_in_time"),
-        (r"\b\d{4}-\d{2}-\d{2}\b", "point_in_time"),
-    )
+_LINE_END = re.compile(r"[\n\r\u2028\u2029]")
+
+
+def _words(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{pattern.replace(' ', f'{_SPACE}+')})\b", re.ASCII | re.IGNORECASE)
+
+
+# One pattern anywhere, or one and later on the same line the other.
+_TIME_SCOPES = (
+    ((_words("yesterday|today|tomorrow|now|soon|later|earlier"),), "point_in_time"),
+    ((_words("last week|last month|last year|next week"),), "point_in_time"),
+    ((_words("since|from|starting"), _words("until|to|through|end")), "duration"),
+    ((_words("between|from"), _words("and|to")), "range"),
+    ((_words(r"\d{1,2}:\d{2}"),), "point_in_time"),
+    ((_words(r"\d{4}-\d{2}-\d{2}"),), "point_in_time"),
 )
 
 _SUBJECT = rf"\b([A-Z][a-zA-Z{js.WHITESPACE}]+?){_SPACE}+"
@@ -100,7 +107,7 @@ def extract_gist(text: str, memory_id: str, now_ms: int) -> Gist:
         participants=_participants(text),
         location=_location(text),
         emotion=_emotion(text),
-        time_scope=next((scope for pattern, scope in _TIME_SCOPES if pattern.search(text)), None),
+        time_scope=_time_scope(text),
     )
 
 
@@ -164,10 +171,25 @@ def _is_name(word: str) -> bool:
 
 
 def _location(text: str) -> str | None:
-    if phrase := _PLACE_PHRASE.search(text):
-        return js.trim(phrase[1])
+    # A phrase lies within one run of letters and spaces. Where the first start in a run leads to no end, no later one
+    # does, so that only one has to be tried.
+    for run in _LETTERS.finditer(text):
+        start = _PLACE_START.search(text, run.start(), run.end())
+        if start and (phrase := _PLACE_PHRASE.match(text, start.end())):
+            return js.trim(phrase[1])
     word = _PLACE_WORD.search(text)
     return word[0] if word else None
+
+
+def _time_scope(text: str) -> str | None:
+    lines = _LINE_END.split(text)
+    for patterns, scope in _TIME_SCOPES:
+        if len(patterns) == 1:
+            if patterns[0].search(text):
+                return scope
+        elif any((first := patterns[0].search(line)) and patterns[1].search(line, first.end()) for line in lines):
+            return scope
+    return None
 
 
 def _emotion(text: str) -> str | None:

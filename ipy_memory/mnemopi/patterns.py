@@ -47,7 +47,7 @@ _UNITS = (
     "ms|sec|seconds?|minutes?|hours?|days?|weeks?|months?|%|KB|MB|GB|TB|rows?|columns?|roles?|features?|bugs?"
     "|commits?|cards?|users?|items?|tests?|APIs?|endpoints?|sprints?|tickets?"
 )
-_METRIC = re.compile(rf"(\d+(?:[.,]\d+)?)[{_S}]*({_UNITS})\b", re.ASCII | re.IGNORECASE)
+_METRIC = re.compile(rf"(?<!\d)(\d+(?:[.,]\d+)?)[{_S}]*({_UNITS})\b", re.ASCII | re.IGNORECASE)
 _CONTEXT_BREAK = re.compile(rf"[\n|`;]|[.!?](?=[{_S}]|\Z)")
 _CODE = re.compile(r"`[^`]*`")
 _PUNCTUATION = str.maketrans("", "", ".,:;!?()[]\"'`*_")
