@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ipy_memory.model import Hit, Memory, Receipt, RetainItem
 
-__all__ = ["DataFrame", "hits_frame", "memories_frame", "retain_frame", "table"]
+__all__ = ["DataFrame", "hits_frame", "memories_frame", "moments", "retain_frame", "table"]
 
 # Named in full, since the default differs between versions of pandas and with the presence of Arrow.
 TEXT = pd.StringDtype("python")
@@ -81,6 +81,9 @@ _MEMORY_COLUMNS: dict[str, Any] = {
     "last_recalled": INSTANT,
     "tags": "object",
     "document": TEXT,
+    "state": TEXT,
+    "cwd": TEXT,
+    "about": "object",
 }
 _RETAIN_COLUMNS: dict[str, Any] = {
     "id": TEXT,
@@ -114,7 +117,7 @@ def hits_frame(
     tz
         The local zone, for stored times that name none; the system's by default.
     """
-    moment = _moments(tz)
+    moment = moments(tz)
     special: dict[str, Callable[[Hit], Any]] = {
         "date": lambda hit: moment(hit.timestamp),
         "last_recalled": lambda hit: moment(hit.last_recalled),
@@ -132,7 +135,7 @@ def hits_frame(
 
 def memories_frame(memories: Sequence[Memory], *, tz: tzinfo | None = None) -> DataFrame:
     """Return whole memories as a frame; ``date`` is when a thing was said, ``created_at`` when its row was made."""
-    moment = _moments(tz)
+    moment = moments(tz)
     special: dict[str, Callable[[Memory], Any]] = {
         "date": lambda memory: moment(memory.timestamp),
         "created_at": lambda memory: _stamp(memory.created_at),
@@ -190,7 +193,7 @@ def _column(values: Sequence[Any], dtype: Any) -> Any:
     return pd.Series(values, dtype=dtype)
 
 
-def _moments(tz: tzinfo | None) -> Callable[[str | None], int | None]:
+def moments(tz: tzinfo | None) -> Callable[[str | None], int | None]:
     """Return a function that reads a stored time as milliseconds since 1970 in UTC."""
 
     def moment(text: str | None) -> int | None:
@@ -202,4 +205,4 @@ def _moments(tz: tzinfo | None) -> Callable[[str | None], int | None]:
 
 def _stamp(text: str | None) -> int | None:
     # SQLite's CURRENT_TIMESTAMP is UTC and does not say so.
-    return _moments(UTC)(text)
+    return moments(UTC)(text)

@@ -112,7 +112,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One stored memory in full, as ``memory://<id>`` and browsing show it."""
+    """One stored memory in full, as ``memory://<id>`` and browsing show it.
+
+    ``state`` is ``live``, ``superseded`` or ``expired``; ``cwd`` the folder it was stored from; ``about`` the ids of
+    the memories that it was made from.
+    """
 
     id: str
     bank: str
@@ -133,6 +137,9 @@ class Memory:
     last_recalled: str | None = None
     tags: tuple[str, ...] = ()
     document: str | None = None
+    state: str | None = None
+    cwd: str | None = None
+    about: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

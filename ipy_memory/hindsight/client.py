@@ -183,12 +183,22 @@ class HindsightClient:
         type: str | None = None,  # noqa: A002  the server's own word
         q: str | None = None,
         consolidation_state: str | None = None,
+        state: str | None = None,
         limit: int | None = None,
         offset: int | None = None,
     ) -> Any:
-        """Return one page of a bank's memories."""
-        query = _query(type=type, q=q, consolidation_state=consolidation_state, limit=limit, offset=offset)
+        """Return one page of a bank's memories; ``state`` is ``valid`` or ``invalidated``."""
+        query = _query(type=type, q=q, consolidation_state=consolidation_state, state=state, limit=limit, offset=offset)
         return self._call("listMemories", "GET", bank, "/memories/list" + query)
+
+    def get_memory(self, bank: str, memory_id: str) -> Any:
+        """Return a memory, invalidated ones too; ``None`` when there is none."""
+        return self._call("getMemory", "GET", bank, f"/memories/{segment(memory_id)}", missing=None)
+
+    def update_memory(self, bank: str, memory_id: str, *, state: str, reason: str | None = None) -> Any:
+        """Take a memory out of recall (``invalidated``) or back in (``valid``); observations cannot be."""
+        body = _given(state=state, reason=reason)
+        return self._call("updateMemory", "PATCH", bank, f"/memories/{segment(memory_id)}", body)
 
     # ---- banks and operations
 

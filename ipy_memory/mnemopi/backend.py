@@ -241,8 +241,7 @@ class MnemopiBackend:
         BankNotFoundError
             There is none of this name; the message names those that are near.
         """
-        path = self._bank_file(name)
-        return OneBankBackend(self, Target(name, path))
+        return OneBankBackend(self, self.named_target(name))
 
     def one_file(self, path: Path) -> MnemopiBackend:
         """Return a backend that reads just one bank file, wherever it lies, and writes nothing.
@@ -310,6 +309,16 @@ class MnemopiBackend:
 
     def _look_for_legacy(self) -> list[LegacyVerdict]:
         return legacy_banks(self.config.db_path, self.cwd, self.scope.recall_banks)
+
+    def named_target(self, name: str) -> Target:
+        """Return the file of any bank under the database folder.
+
+        Raises
+        ------
+        BankNotFoundError
+            There is none of this name; the message names those that are near.
+        """
+        return Target(name, self._bank_file(name))
 
     def _bank_file(self, name: str) -> Path:
         known = self.bank_names()

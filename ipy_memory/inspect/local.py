@@ -1,0 +1,60 @@
+"""The local engine behind a session, and its bank files, for reading."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipy_memory.backends import TITLES
+from ipy_memory.errors import BankError, MemoryToolkitError
+from ipy_memory.mnemopi.backend import MnemopiBackend
+from ipy_memory.mnemopi.bank import Bank
+from ipy_memory.mnemopi.readers import READ, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ipy_memory.session import MemorySession
+
+EVERY_BANK = "*"
+"""Stands for all banks under the database folder."""
+
+
+def local_backend(session: MemorySession, what: str) -> MnemopiBackend:
+    """Return the local engine of a session, or raise an error that names what needs it."""
+    backend = session.live_backend()
+    if isinstance(backend, MnemopiBackend):
+        return backend
+    raise MemoryToolkitError(
+        f"{TITLES[backend.name]} keeps no local banks, which {what} needs.",
+        hint="choose the local engine with `%memory use mnemopi`",
+    )
+
+
+def chosen_targets(backend: MnemopiBackend, bank: str | None) -> list[Target]:
+    """Return the banks that a name stands for: those that a recall asks, one, or all of the folder."""
+    if bank is None:
+        return backend.recall_targets()
+    names = backend.bank_names() if bank == EVERY_BANK else [bank]
+    return [backend.named_target(name) for name in names]
+
+
+def readable(backend: MnemopiBackend, targets: Sequence[Target]) -> Iterator[tuple[Target, Bank | BankError]]:
+    """Open banks for reading, those that have a file; in place of one that cannot be read its error."""
+    for target in targets:
+        try:
+            bank = backend.banks.get(target, READ)
+        except BankError as error:
+            yield target, error
+        else:
+            if bank is not None:
+                yield target, bank
+
+
+def open_banks(backend: MnemopiBackend, targets: Sequence[Target]) -> list[Bank]:
+    """Open banks for reading; one that cannot be read is an error, one without a file has no rows."""
+    found = []
+    for _, bank in readable(backend, targets):
+        if isinstance(bank, BankError):
+            raise bank
+        found.append(bank)
+    return found

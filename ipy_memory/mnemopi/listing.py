@@ -1,0 +1,319 @@
+"""The rows of a bank as a person browses them: filtered, newest first, a page at a time. Reads only."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ipy_memory.js import well_formed
+from ipy_memory.jsdate import iso
+from ipy_memory.mnemopi.candidates import as_number, as_text, json_list, names_of
+from ipy_memory.mnemopi.schema import columns
+from ipy_memory.model import Memory
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator
+
+    from ipy_memory.mnemopi.bank import Bank
+
+MEMORY_STORES = ("working", "episodic")
+STORES = (*MEMORY_STORES, "fact", "annotation", "entity", "triple")
+"""What can be browsed: memories, and what was made from them."""
+
+_CWD = "CASE WHEN json_valid({metadata_json}) THEN json_extract({metadata_json}, '$.cwd') END"
+_STATE = (
+    "CASE WHEN {superseded_by} IS NOT NULL THEN 'superseded'"
+    " WHEN {valid_until} IS NOT NULL AND {valid_until} <= :now THEN 'expired' ELSE 'live' END"
+)
+_ENTITIES = """(
+    SELECT row_number() OVER (ORDER BY name) AS rowid, name, max(seen) AS seen,
+        count(DISTINCT memory) AS memories, group_concat(DISTINCT memory) AS memory_ids
+    FROM (
+        SELECT subject AS name, source_msg_id AS memory, timestamp AS seen FROM facts WHERE subject <> 'fact'
+        UNION ALL SELECT subject, source_memory_id, NULL FROM memoria_kg
+        UNION ALL SELECT value, memory_id, timestamp
+            FROM gists, json_each(CASE WHEN json_valid(participants_json) THEN participants_json ELSE '[]' END)
+    )
+    WHERE trim(name) <> '' GROUP BY name
+)"""
+"""Who and what the facts, relations and gists of a bank speak of; ``recall_count`` counts the memories."""
+
+_NUMBERS = frozenset({"importance", "recall_count"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Where the rows of one store are, and which SQL gives each field of a memory."""
+
+    table: str
+    fields: Mapping[str, str]
+    source: str = ""
+    needs: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> str:
+        return self.source or self.table
+
+
+def _memories(table: str) -> _Shape:
+    plain = ("id", "content", "source", "timestamp", "created_at", "importance", "veracity", "session_id", "scope")
+    counters = ("valid_until", "superseded_by", "recall_count", "last_recalled")
+    own = {name: f"{{{name}}}" for name in (*plain, *counters)}
+    about = {"about": "{summary_of}"} if table == "episodic_memory" else {}
+    more = {"type": "{memory_type}", "metadata": "{metadata_json}", "cwd": _CWD, "state": _STATE}
+    return _Shape(table, own | more | about)
+
+
+_SHAPES: Mapping[str, _Shape] = {
+    "working": _memories("working_memory"),
+    "episodic": _memories("episodic_memory"),
+    "fact": _Shape(
+        "facts",
+        {
+            "id": "{fact_id}",
+            "content": "{subject} || ' ' || {predicate} || ' ' || {object}",
+            "source": "'facts'",
+            "timestamp": "{timestamp}",
+            "created_at": "{created_at}",
+            "importance": "{confidence}",
+            "session_id": "{session_id}",
+            "about": "{source_msg_id}",
+        },
+    ),
+    "annotation": _Shape(
+        "annotations",
+        {
+            "id": "'annotation:' || {id}",
+            "content": "{value}",
+            "source": "{source}",
+            "timestamp": "{created_at}",
+            "created_at": "{created_at}",
+            "importance": "{confidence}",
+            "type": "{kind}",
+            "about": "{memory_id}",
+        },
+    ),
+    "entity": _Shape(
+        "facts",
+        {
+            "id": "'entity:' || name",
+            "content": "name",
+            "timestamp": "seen",
+            "created_at": "seen",
+            "recall_count": "memories",
+            "about": "memory_ids",
+        },
+        source=_ENTITIES,
+        needs=("facts", "memoria_kg", "gists"),
+    ),
+    "triple": _Shape(
+        "triples",
+        {
+            "id": "'triple:' || {id}",
+            "content": "{subject} || ' ' || {predicate} || ' ' || {object}",
+            "source": "{source}",
+            "timestamp": "{valid_from}",
+            "created_at": "{created_at}",
+            "importance": "{confidence}",
+            "valid_until": "{valid_until}",
+            "about": "{source}",
+        },
+    ),
+}
+_EQUAL = {
+    "id": "id",
+    "source": "source",
+    "type": "type",
+    "veracity": "veracity",
+    "session": "session_id",
+    "cwd": "cwd",
+    "state": "state",
+}
+FILTERS = (*_EQUAL, "about", "since", "until", "text")
+"""What the rows can be filtered by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some rows of one or more banks, and how many there are in all."""
+
+    memories: tuple[Memory, ...]
+    total: int
+    offset: int = 0
+
+    @property
+    def next_offset(self) -> int | None:
+        """Where the next page begins; ``None`` on the last one."""
+        end = self.offset + len(self.memories)
+        return end if end < self.total else None
+
+
+def page(
+    banks: Sequence[Bank],
+    stores: Sequence[str],
+    where: Mapping[str, str],
+    *,
+    limit: int | None,
+    offset: int = 0,
+) -> Page:
+    """Return rows of the banks that pass every filter, newest first.
+
+    Parameters
+    ----------
+    banks
+        In the order in which equal times are listed.
+    stores
+        Some of :data:`STORES`.
+    where
+        Filters by the names of :data:`FILTERS`: ``since`` and ``until`` are dates (both included), ``text`` is looked
+        for in the content in any case, ``about`` is the id of the memory that a row was made from.
+    limit, offset
+        The page; all rows without a limit.
+    """
+    total = 0
+    keys = []
+    for number, bank in enumerate(banks):
+        for store in stores:
+            with bank.reading() as connection:
+                found = _keys(connection, bank, store, where, None if limit is None else limit + offset)
+            if found is None:
+                continue
+            total += found[0]
+            keys.append([(stamp, -number, -STORES.index(store), rowid) for stamp, rowid in found[1]])
+    merged = heapq.merge(*keys, reverse=True)
+    chosen = (
+        list(merged)[offset:]
+        if limit is None
+        else [key for key, _ in zip(merged, range(limit + offset), strict=False)][offset:]
+    )
+    return Page(
+        tuple(_whole(banks, [(-bank, STORES[-store], rowid) for _, bank, store, rowid in chosen])), total, offset
+    )
+
+
+def every_row(bank: Bank) -> list[Memory]:
+    """Return every memory and fact of a bank, of any session."""
+    return [memory for store in (*MEMORY_STORES, "fact") for memory in _store(bank, store)]
+
+
+def replaced_by(bank: Bank, memory_id: str) -> list[Memory]:
+    """Return the memories that a memory replaced."""
+    found: list[Memory] = []
+    with bank.reading() as connection:
+        for store in MEMORY_STORES:
+            names = names_of(bank, _SHAPES[store].table)
+            rowids = [
+                row[0]
+                for row in connection.execute(
+                    f"SELECT rowid FROM {_SHAPES[store].table} WHERE {names['superseded_by']} = ? ORDER BY rowid",
+                    (well_formed(memory_id),),
+                )
+            ]
+            found += _fetched(connection, bank, store, rowids).values()
+    return found
+
+
+def _store(bank: Bank, store: str) -> list[Memory]:
+    with bank.reading() as connection:
+        found = _keys(connection, bank, store, {}, None)
+        if found is None:
+            return []
+        rowids = sorted(rowid for _, rowid in found[1])
+        fetched = _fetched(connection, bank, store, rowids)
+    return [fetched[rowid] for rowid in rowids]
+
+
+def _names(bank: Bank, shape: _Shape) -> Mapping[str, str]:
+    return {} if shape.source else names_of(bank, shape.table)
+
+
+def _keys(
+    connection: sqlite3.Connection, bank: Bank, store: str, where: Mapping[str, str], limit: int | None
+) -> tuple[int, list[tuple[str, int]]] | None:
+    """Return how many rows pass, and time and rowid of the newest; ``None`` where the store cannot have any."""
+    shape = _SHAPES[store]
+    if not all(columns(connection, table) for table in shape.needs or (shape.table,)):
+        return None
+    names = _names(bank, shape)
+    conditions = []
+    values: dict[str, Any] = {"now": iso(bank.clock.now_ms()), "limit": -1 if limit is None else limit}
+    for name, value in where.items():
+        written = _condition(shape, name)
+        if written is None:
+            return None
+        conditions.append(written.format_map(names))
+        values[name] = _value(name, value)
+    if "text" in where:
+        connection.create_function("folded", 1, _folded, deterministic=True)
+    passing = f"FROM {shape.rows}" + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
+    total = connection.execute(f"SELECT count(*) {passing}", values).fetchone()[0]
+    stamp = shape.fields["timestamp"].format_map(names)
+    rows = connection.execute(f"SELECT {stamp}, rowid {passing} ORDER BY {stamp} DESC, rowid DESC LIMIT :limit", values)
+    return total, [(as_text(time) or "", rowid) for time, rowid in rows]
+
+
+def _condition(shape: _Shape, name: str) -> str | None:
+    stamp = shape.fields["timestamp"]
+    if name == "text":
+        return f"instr(folded({shape.fields['content']}), :text) > 0"
+    if name in {"since", "until"}:
+        return f"{stamp} {'>=' if name == 'since' else '<'} :{name}"
+    if name == "about":
+        return (
+            f"instr(',' || {shape.fields['about']} || ',', ',' || :about || ',') > 0"
+            if "about" in shape.fields
+            else None
+        )
+    field = shape.fields.get(_EQUAL[name])
+    if name == "state" and field is None:
+        return ":state = 'live'"
+    return None if field is None else f"{field} = :{name}"
+
+
+def _value(name: str, value: str) -> str:
+    if name == "text":
+        return value.casefold()
+    # A day, a month or a year as the end is included whole: every time that begins so comes before this.
+    return f"{value}\U0010ffff" if name == "until" else well_formed(value)
+
+
+def _folded(value: object) -> str:
+    return (as_text(value) or "").casefold()
+
+
+def _whole(banks: Sequence[Bank], keys: Sequence[tuple[int, str, int]]) -> Iterator[Memory]:
+    wanted: dict[tuple[int, str], list[int]] = {}
+    for number, store, rowid in keys:
+        wanted.setdefault((number, store), []).append(rowid)
+    found = {}
+    for (number, store), rowids in wanted.items():
+        with banks[number].reading() as connection:
+            found[number, store] = _fetched(connection, banks[number], store, rowids)
+    for number, store, rowid in keys:
+        if memory := found[number, store].get(rowid):
+            yield memory
+
+
+def _fetched(connection: sqlite3.Connection, bank: Bank, store: str, rowids: Sequence[int]) -> dict[int, Memory]:
+    shape = _SHAPES[store]
+    names = _names(bank, shape)
+    listed = ", ".join(sql.format_map(names) for sql in shape.fields.values())
+    rows = connection.execute(
+        f"SELECT rowid, {listed} FROM {shape.rows} WHERE rowid IN (SELECT value FROM json_each(:rowids))",
+        {"now": iso(bank.clock.now_ms()), "rowids": json_list(rowids)},
+    )
+    return {rowid: _memory(bank, store, dict(zip(shape.fields, cells, strict=True))) for rowid, *cells in rows}
+
+
+def _memory(bank: Bank, store: str, cells: Mapping[str, object]) -> Memory:
+    read: dict[str, Any] = {
+        name: as_number(value) if name in _NUMBERS else as_text(value) for name, value in cells.items()
+    }
+    read["state"] = read.get("state") or "live"
+    about = tuple(part.strip() for part in (read.pop("about", None) or "").split(",") if part.strip())
+    return Memory(
+        bank=bank.name, store=store, about=about, **{**read, "id": read["id"] or "", "content": read["content"] or ""}
+    )
