@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from threading import Event
 
     from ipy_memory.clock import Clock, IdSource, Timers
@@ -182,8 +183,12 @@ class SessionHooks(Protocol):
         """Retain what is not yet retained, whatever the cadence."""
         ...
 
-    def instructions(self) -> str:
-        """Return the developer instructions with the cached blocks."""
+    def context(self, recalled: str | None = None) -> str:
+        """Return the cached blocks; ``recalled`` stands for the recall block while it is not yet taken as done."""
+        ...
+
+    def instructions(self, recalled: str | None = None) -> str:
+        """Return the developer instructions with the blocks of :meth:`context`."""
         ...
 
     def compaction(self, messages: Sequence[Message]) -> str | None:
@@ -192,6 +197,10 @@ class SessionHooks(Protocol):
 
     def enqueue(self, messages: Sequence[Message]) -> None:
         """Force retention and consolidation (A-12)."""
+        ...
+
+    def finish(self, messages: Sequence[Message]) -> None:
+        """End the session: leave behind what its end leaves behind, and close."""
         ...
 
 
@@ -208,8 +217,51 @@ class Parental(Protocol):
         ...
 
 
+@runtime_checkable
+class Movable(Protocol):
+    """A backend whose session can come to other banks while it lives."""
+
+    def follow(self, settings: Settings, cwd: str) -> bool:
+        """Follow a live change of settings (S-13); tell whether the banks are others now."""
+        ...
+
+    def move(self, settings: Settings, agent_dir: str, cwd: str, messages: Sequence[Message]) -> bool:
+        """Go on in another folder: the conversation so far stays with the old banks; tell whether they are others."""
+        ...
+
+
+@runtime_checkable
+class FileKeeping(Protocol):
+    """A backend whose banks are files of this machine, which can be cleared (A-11)."""
+
+    def clear_files(self, *, rescued: Sequence[str] = ()) -> list[Path]:
+        """Return the bank files that :meth:`clear` would delete."""
+        ...
+
+    def back_up(self, files: Sequence[Path]) -> list[Path]:
+        """Copy bank files beside themselves; return the copies."""
+        ...
+
+    def clear(self, *, rescued: Sequence[str] = (), messages: Sequence[Message] = ()) -> list[Path]:
+        """Delete the files and begin afresh; what was said so far is not stored again."""
+        ...
+
+
+@runtime_checkable
+class Detachable(Protocol):
+    """A backend whose banks stay on a server: clearing drops the local state only (A-11)."""
+
+    def clear(self) -> str:
+        """Send what waits and drop the local state; return the warning that the server's bank stays."""
+        ...
+
+
 class Surroundings(Protocol):
-    """What a backend is made from: a session's settings, place, time and ids."""
+    """What a backend is made from: a session's settings, place, time and ids.
+
+    ``started`` is the session's beginning as a time stamp, ``resumed`` whether another process began it,
+    ``notify`` tells a person something, and ``backend`` is the state that the session uses now.
+    """
 
     settings: Settings
     cwd: str
@@ -219,6 +271,13 @@ class Surroundings(Protocol):
     ids: IdSource
     timers: Timers
     session_id: str
+    started: str
+    resumed: bool
+    backend: LivingBackend | None
+
+    def notify(self, level: str, message: str, source: str) -> None:
+        """Tell a person something."""
+        ...
 
 
 def resolve_backend(
@@ -271,11 +330,16 @@ def _hindsight(session: Surroundings) -> LivingBackend:
     from ipy_memory.settings import hindsight_config
 
     config = hindsight_config(session.settings)
-    return HindsightBackend(
+    made = HindsightBackend(
         config,
         hindsight_scope(config, session.cwd),
         session_id=session.session_id,
         clock=session.clock,
         ids=session.ids,
         timers=session.timers,
+        notify=session.notify,
+        started=session.started,
+        resumed=session.resumed,
     )
+    made.owned = lambda: session.backend is made
+    return made

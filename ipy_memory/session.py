@@ -17,9 +17,7 @@ from ipy_memory.backends import (
     Backend,
     Commanded,
     Editable,
-    LivingBackend,
     Parental,
-    Prepared,
     resolve_backend,
 )
 from ipy_memory.clock import ProcessIds, SystemClock, SystemTimers
@@ -33,7 +31,8 @@ from ipy_memory.errors import (
 from ipy_memory.jsdate import iso
 from ipy_memory.model import RetainItem, ToolResult
 from ipy_memory.scoping.project import resolve_path
-from ipy_memory.settings import Settings, agent_directory, load_settings
+from ipy_memory.session_turns import SessionLife
+from ipy_memory.settings import agent_directory, load_settings
 from ipy_memory.tools import RETAIN, SPECS, Tool, check_input, create_tool, run_recall, run_reflect, run_retain
 
 if TYPE_CHECKING:
@@ -43,8 +42,7 @@ if TYPE_CHECKING:
     from ipy_memory.clock import Clock, IdSource, Timers
     from ipy_memory.mnemopi.edit import Edited, Operation
     from ipy_memory.mnemopi.embeddings import Embedder
-    from ipy_memory.model import Failure, Memory
-    from ipy_memory.turns import Message
+    from ipy_memory.model import Memory
 
 log = logging.getLogger("ipy_memory")
 
@@ -58,7 +56,7 @@ class StatusRow:
     origin: str = ""
 
 
-class MemorySession:
+class MemorySession(SessionLife):
     """An agent session's memory, usable from any Python code.
 
     Make it with :func:`open_session`. Everything is lazy: no file is opened and nothing is sent before the first
@@ -76,30 +74,6 @@ class MemorySession:
         Items of earlier retains that were not stored (T-06).
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        cwd: str,
-        agent_dir: str,
-        env: Mapping[str, str],
-        clock: Clock,
-        ids: IdSource,
-        timers: Timers,
-        session_id: str,
-        backend: LivingBackend | None = None,
-    ) -> None:
-        self.settings = settings
-        self.cwd = cwd
-        self.agent_dir = agent_dir
-        self.env = env
-        self.clock = clock
-        self.ids = ids
-        self.timers = timers
-        self.session_id = session_id
-        self.failures: list[Failure] = []
-        self.backend = backend
-
     def __enter__(self) -> Self:
         return self
 
@@ -108,11 +82,6 @@ class MemorySession:
 
     def __repr__(self) -> str:
         return f"<MemorySession {self.session_id} on {self.chosen} in {self.cwd}>"
-
-    @property
-    def chosen(self) -> str:
-        """The value of ``memory.backend``, read anew at each call (T-09)."""
-        return str(self.settings.get("memory.backend"))
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -273,41 +242,6 @@ class MemorySession:
             return backend.read(url)
         raise MemoryToolkitError(text.unreadable(url, self.chosen))
 
-    def start(self) -> None:
-        """Begin the agent session: what must happen before its first turn (A-13, B-06)."""
-        if self.backend is not None:
-            self.backend.start()
-
-    def first_turn(self, prompt: str, messages: Sequence[Message] = ()) -> Prepared | None:
-        """Recall for the session's first prompt; ``None`` when there is nothing to add (A-01 to A-05).
-
-        The result's ``context`` is the block; its ``commit()`` makes it part of the instructions.
-        """
-        return None if self.backend is None else self.backend.prepare_first_turn(prompt, messages)
-
-    def end_turn(self, messages: Sequence[Message]) -> None:
-        """Send what waits and retain what is due, at the end of a turn; never raises (A-04)."""
-        if self.backend is not None:
-            self.backend.end_turn(messages)
-
-    def force_retain(self, messages: Sequence[Message]) -> None:
-        """Retain what is not yet retained, whatever the cadence."""
-        if self.backend is not None:
-            self.backend.force_retain(messages)
-
-    def enqueue(self, messages: Sequence[Message] = ()) -> None:
-        """Force retention and consolidation (A-12)."""
-        if self.backend is not None:
-            self.backend.enqueue(messages)
-
-    def developer_instructions(self) -> str:
-        """Return what memory adds to the developer instructions; empty without a backend."""
-        return "" if self.backend is None else self.backend.instructions()
-
-    def pre_compaction_context(self, messages: Sequence[Message]) -> str | None:
-        """Return the block to keep when the conversation is about to be compacted, or ``None``."""
-        return None if self.backend is None else self.backend.compaction(messages)
-
     def child(self, *, session_id: str | None = None, cwd: str | None = None) -> MemorySession:
         """Return the session of a sub-agent: this session's banks, scope and queue under its own id (S-12)."""
         child = MemorySession(
@@ -379,17 +313,6 @@ class MemorySession:
             ]
         return rows
 
-    def flush(self) -> None:
-        """Wait for everything that is under way or waiting to be sent."""
-        if self.backend is not None:
-            self.backend.flush()
-
-    def close(self) -> None:
-        """Finish what is under way and let go of files, threads and connections; harmless when repeated."""
-        backend, self.backend = self.backend, None
-        if backend is not None:
-            backend.close()
-
     def _one_bank(self, bank: str) -> Backend:
         backend = self.live_backend()
         if isinstance(backend, Addressable):
@@ -437,6 +360,8 @@ def open_session(
     ids: IdSource | None = None,
     timers: Timers | None = None,
     session_id: str | None = None,
+    started: str | None = None,
+    resumed: bool | None = None,
     embedder: Embedder | None = None,
     completion: Callable[[str], str | None] | None = None,
 ) -> MemorySession:
@@ -460,6 +385,11 @@ def open_session(
         Other sources of time and ids (tests, documentation).
     session_id
         By default ``nb-`` and 12 hexadecimal digits.
+    started
+        Time stamp of the session's beginning; by default now.
+    resumed
+        Whether another process may have begun the session; by default so when a ``session_id`` is given. Its
+        conversation goes into ``session.messages``; what is stored of it already is not stored again.
     embedder
         Computes vectors in place of the configured endpoint.
     completion
@@ -489,8 +419,12 @@ def open_session(
         ids=ids,
         timers=timers or SystemTimers(),
         session_id=session_id or f"nb-{ids.token()}",
+        started=started,
+        resumed=session_id is not None if resumed is None else resumed,
+        embedder=embedder,
+        completion=completion,
     )
-    session.backend = resolve_backend(session, embedder=embedder, completion=completion)
+    session.install_backend()
     return session
 
 

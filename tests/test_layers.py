@@ -21,9 +21,11 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("mnemopi", "hindsight"),
     ("backends",),
     ("tools",),
+    ("session_turns",),
     ("session",),
     ("inspect",),
     ("notebook",),
+    ("recorded",),
     ("demo",),
     ("__main__",),
 )

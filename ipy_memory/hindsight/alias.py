@@ -77,7 +77,14 @@ class HindsightAlias:
     def enqueue(self, messages: Sequence[Message]) -> None:
         """Do nothing (A-12)."""
 
-    def instructions(self) -> str:
+    def finish(self, messages: Sequence[Message]) -> None:
+        """Retain nothing and close nothing: all belongs to the parent."""
+
+    def context(self, recalled: str | None = None) -> str:  # noqa: ARG002
+        """Return nothing: the blocks are the parent's."""
+        return ""
+
+    def instructions(self, recalled: str | None = None) -> str:  # noqa: ARG002
         """Return the developer instructions without blocks: those are the parent's."""
         from ipy_memory.hindsight.blocks import instructions
 

@@ -18,6 +18,8 @@ from ipy_memory.hindsight.service import KnownBanks, Service, is_long
 from ipy_memory.hindsight.snapshot import ModelSnapshot
 from ipy_memory.model import Answer, Hit, Receipt, RetainItem
 from ipy_memory.redact import redact_counted
+from ipy_memory.scoping.hindsight import hindsight_scope
+from ipy_memory.settings import hindsight_config
 from ipy_memory.turns import Message, compose_query, cut_query
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from ipy_memory.hindsight.alias import HindsightAlias
     from ipy_memory.http import Transport
     from ipy_memory.scoping.hindsight import HindsightScope
-    from ipy_memory.settings import HindsightConfig
+    from ipy_memory.settings import HindsightConfig, Settings
 
 REMEMBERED_HITS = 1_000
 """So many recalled texts are remembered, to notice when one of them is retained again."""
@@ -101,14 +103,18 @@ class HindsightBackend:
         self._transport = transport
         self._notify = notify
         self._started = started
-        self._suffix = f"-r{clock.now_ms()}" if resumed else ""
+        self._resumed = resumed
+        self._earlier: list[RetainQueue] = []
         self._closed = False
         self._recalled: dict[str, None] = {}
         self.known_banks = KnownBanks()
-        self._enter(config, scope)
+        self._enter(config, scope, self._new_suffix() if resumed else "")
         atexit.register(self._at_exit)
 
-    def _enter(self, config: HindsightConfig, scope: HindsightScope) -> None:
+    def _new_suffix(self) -> str:
+        return f"-r{self._clock.now_ms()}"
+
+    def _enter(self, config: HindsightConfig, scope: HindsightScope, suffix: str) -> None:
         self.config = config
         self.service = Service(config, scope, self.known_banks, tz=self._clock.tz, transport=self._transport)
         self.queue = RetainQueue(
@@ -122,8 +128,9 @@ class HindsightBackend:
         )
         self.models = ModelSnapshot(self.service, clock=self._clock, timers=self._timers)
         self.last_recall_snippet: str | None = None
+        self._suffix = suffix
         self.retention = AutoRetention(
-            self.service, clock=self._clock, started=self._started, document_suffix=self._suffix
+            self.service, clock=self._clock, started=self._started, document_suffix=suffix, resumed=self._resumed
         )
         self._first_turn: object | None = object()
 
@@ -202,12 +209,19 @@ class HindsightBackend:
         return self.queue.flush()
 
     def queue_rows(self) -> list[QueueRow]:
-        """Return what is not known to have arrived."""
-        return self.queue.rows()
+        """Return what is not known to have arrived, of banks that the session has left too."""
+        return [row for queue in self._queues() for row in queue.rows()]
 
     def resend(self, *, unknown: bool = False) -> FlushReport:
-        """Send again by hand what failed; ``unknown`` includes what may already have arrived (Q-10)."""
-        return self.queue.resend(unknown=unknown)
+        """Send again by hand what failed, each to its own bank; ``unknown`` includes what may already have arrived."""
+        report = FlushReport()
+        for queue in self._queues():
+            report += queue.resend(unknown=unknown)
+        self._earlier = [queue for queue in self._earlier if queue.unsent()]
+        return report
+
+    def _queues(self) -> list[RetainQueue]:
+        return [*self._earlier, self.queue]
 
     def status(self) -> Mapping[str, Any]:
         """Return what a person wants to know; never a secret (E-03)."""
@@ -217,7 +231,7 @@ class HindsightBackend:
             "server": self.service.client.origin,
             "tags": list(self.scope.retain_tags or ()),
             "filter": blocks.filter_words(self.scope.recall_tags, self.scope.tags_match),
-            "unsent": self.queue.unsent(),
+            "unsent": len(self.queue_rows()),
         }
 
     def _report_failure(self, count: int, error: Exception) -> None:
@@ -231,9 +245,13 @@ class HindsightBackend:
         """Load the mental models in the background (B-06)."""
         self.models.start()
 
-    def instructions(self) -> str:
+    def context(self, recalled: str | None = None) -> str:
+        """Return the cached blocks, mental models first (B-05)."""
+        return "\n\n".join(filter(None, (self.models.block, recalled or self.last_recall_snippet)))
+
+    def instructions(self, recalled: str | None = None) -> str:
         """Return the developer instructions with the cached blocks (B-05)."""
-        return blocks.instructions(self.models.block, self.last_recall_snippet)
+        return blocks.instructions(self.context(recalled))
 
     def recall_block(self, query: str) -> tuple[bool, str | None]:
         """Recall for the instructions: whether it worked, and the block of what was found (A-03, A-04)."""
@@ -287,13 +305,34 @@ class HindsightBackend:
         self.flush()
         self.force_retain(messages)
 
-    def rescope(self, config: HindsightConfig, scope: HindsightScope) -> None:
+    def follow(self, settings: Settings, cwd: str) -> bool:
+        """Begin anew on another bank when what names it has changed, and only then (S-13)."""
+        config = hindsight_config(settings)
+        if _named(config) == _named(self.config):
+            return False
+        self.rescope(config, hindsight_scope(config, cwd))
+        return True
+
+    def move(self, settings: Settings, agent_dir: str, cwd: str, messages: Sequence[Message]) -> bool:  # noqa: ARG002
+        """Go on in another folder: what was said so far is stored in the old bank and not again in the new one."""
+        config = hindsight_config(settings)
+        scope = hindsight_scope(config, cwd)
+        if scope == self.scope:
+            return False
+        self.retention.finish(messages, self.session_id)
+        self.rescope(config, scope, self._new_suffix())
+        self.retention.begin_after(messages)
+        return True
+
+    def rescope(self, config: HindsightConfig, scope: HindsightScope, suffix: str | None = None) -> None:
         """Send what waits to the old bank, then begin anew on another; known banks stay known (S-13)."""
         old_service, old_queue = self.service, self.queue
         old_queue.close(config.retain_timeout_ms)
-        self._report_unsent(old_queue.unsent(), old_service.bank)
         old_service.client.close()
-        self._enter(config, scope)
+        self._enter(config, scope, self._suffix if suffix is None else suffix)
+        if unsent := old_queue.unsent():
+            self._earlier.append(old_queue)
+            self._report_unsent(unsent, old_service.bank)
 
     def clear(self) -> str:
         """Send what waits and drop the local state; return the warning that the server's bank stays (A-11)."""
@@ -306,6 +345,10 @@ class HindsightBackend:
 
         return HindsightAlias(self, session_id, cwd)
 
+    def finish(self, messages: Sequence[Message]) -> None:  # noqa: ARG002
+        """End the session: a server's session leaves no more behind than it has sent."""
+        self.close()
+
     def close(self) -> None:
         """Send what waits, within the retain time-out, and let go of connections; harmless when repeated."""
         if self._closed:
@@ -316,7 +359,7 @@ class HindsightBackend:
             self.queue.close(self.config.retain_timeout_ms)
         finally:
             self.service.client.close()
-        self._report_unsent(self.queue.unsent(), self.retain_bank)
+        self._report_unsent(len(self.queue_rows()), self.retain_bank)
 
     def _report_unsent(self, count: int, bank: str) -> None:
         if count:
@@ -324,5 +367,10 @@ class HindsightBackend:
 
     def _at_exit(self) -> None:
         self.close()
-        if count := self.queue.unsent():
+        if count := len(self.queue_rows()):
             sys.stderr.write(f"ipy_memory: {blocks.unsent_notice(count, self.retain_bank)}\n")
+
+
+def _named(config: HindsightConfig) -> tuple[str | None, str, str]:
+    """Return what decides the bank's name (S-13)."""
+    return config.bank_id, config.bank_id_prefix, config.scoping

@@ -28,6 +28,9 @@ RETAIN_FLUSH_INTERVAL_MS = 5_000
 PREVIEW_UNITS = 80
 """Length of the text that a queue's row shows."""
 
+_KEPT = {"failed", "unknown"}
+_ENDED = {"sent", "dropped", *_KEPT}
+
 CLOSED = "Hindsight retain queue is closed."
 
 log = logging.getLogger("ipy_memory.hindsight")
@@ -166,8 +169,8 @@ class RetainQueue:
             state.stop_timer()
             state.stop_timer = None
         if state.open:
-            state.sealed = Batch(tuple(state.open), self._ids.uuid() if self._safe else None)
-            state.open.clear()
+            sealed = Batch(tuple(state.open), self._ids.uuid() if self._safe else None)
+            state.open, state.sealed = [], sealed  # in one step: an interrupt leaves each item in one place
 
     def _on_timer(self) -> None:
         with self._lock:
@@ -186,10 +189,20 @@ class RetainQueue:
 
         ``limit_ms`` bounds the whole; what does not fit stays, can be seen, and can be sent later.
         """
-        left = _no_end if limit_ms is None else self._until(self._clock.now_ms() + limit_ms)
+        if limit_ms is None:
+            # A plain ``with``, so that an interrupt at any point gives the lock back.
+            with self._sending:
+                return self._flush(_no_end)
+        left = self._until(self._clock.now_ms() + limit_ms)
+        if not self._sending.acquire(timeout=max(0.0, limit_ms / 1000)):
+            return FlushReport()
+        try:
+            return self._flush(left)
+        finally:
+            self._sending.release()
+
+    def _flush(self, left: TimeLeft) -> FlushReport:
         report = FlushReport()
-        if not self._sending.acquire(timeout=-1 if limit_ms is None else max(0.0, limit_ms / 1000)):
-            return report
         try:
             while (rest := left()) is None or rest > 0:
                 batch = self._next(everything=True)
@@ -197,7 +210,6 @@ class RetainQueue:
                     break
                 report += self._deliver(batch, left)
         finally:
-            self._sending.release()
             self._resume()
         return report
 
@@ -218,6 +230,8 @@ class RetainQueue:
     def _next(self, *, everything: bool) -> Batch | None:
         with self._lock:
             state = self._state
+            if state.sealed is not None and state.sealed.state in _ENDED:
+                self._settle(state.sealed)
             if state.sealed is None and (everything or state.more):
                 self._seal()
             state.more = state.more and bool(state.open)
@@ -228,14 +242,12 @@ class RetainQueue:
     def _deliver(self, batch: Batch, left: TimeLeft) -> FlushReport:
         """Send one batch; whatever happens, it is then either done or among the unsent."""
         batch.state, batch.error = "sending", None
-        kept = True
         try:
             if not self._owned():
                 log.warning("Hindsight: dropped %d queued items of a session that moved on", len(batch.items))
-                kept = False
+                batch.state = "dropped"
                 return FlushReport()
-            operation = self._attempt(batch, left)
-            kept = False
+            operation, batch.state = self._attempt(batch, left), "sent"
             return FlushReport(len(batch.items), 0, (operation,) if operation else ())
         except Exception as error:  # noqa: BLE001  every failure becomes one notice; the batch stays to be seen
             batch.error = error
@@ -243,17 +255,22 @@ class RetainQueue:
             self._failed(len(batch.items), error)
             return FlushReport(0, len(batch.items))
         except BaseException:
-            batch.state = "unknown"
+            if batch.state == "sending":
+                batch.state = "unknown"
             raise
         finally:
             with self._lock:
-                state = self._state
-                if state.sealed is batch:
-                    state.sealed = None
-                if batch in state.unsent:
-                    state.unsent.remove(batch)
-                if kept:
-                    state.unsent.append(batch)
+                self._settle(batch)
+
+    def _settle(self, batch: Batch) -> None:
+        """Put a batch where its state belongs; may be repeated after an interrupt."""
+        unsent = self._state.unsent
+        if batch.state in _KEPT and batch not in unsent:
+            unsent.append(batch)
+        elif batch.state not in _KEPT and batch in unsent:
+            unsent.remove(batch)
+        if self._state.sealed is batch:
+            self._state.sealed = None
 
     def _attempt(self, batch: Batch, left: TimeLeft) -> str | None:
         try:
@@ -265,7 +282,7 @@ class RetainQueue:
 
     def resend(self, *, unknown: bool = False) -> FlushReport:
         """Send again what failed, and on request also what may already have arrived."""
-        states = {"failed", "unknown"} if unknown or self._safe else {"failed"}
+        states = _KEPT if unknown or self._safe else {"failed"}
         report = FlushReport()
         with self._sending:
             with self._lock:
@@ -278,7 +295,8 @@ class RetainQueue:
         """Return every item that is not known to have arrived, oldest first."""
         with self._lock:
             state = self._state
-            batches = [*state.unsent, *([state.sealed] if state.sealed is not None else []), Batch(list(state.open))]
+            sealed = [state.sealed] if state.sealed is not None and state.sealed not in state.unsent else []
+            batches = [*state.unsent, *sealed, Batch(list(state.open))]
             return [_row(batch, item) for batch in batches for item in batch.items]
 
     def unsent(self) -> int:

@@ -69,6 +69,19 @@ def due(messages: Sequence[Message], retained: int, every: float) -> bool:
     return now - (retained if retained <= now else 0) >= every
 
 
+def held(stored: str, messages: Sequence[Message]) -> int:
+    """Return how many of a log's first messages a stored text ends with; the most that fit.
+
+    The text of documents that another process wrote for the session says so how far it came. A log that was
+    shortened meanwhile fits with its beginning; one that was rewritten does not fit, and counts as not stored.
+    """
+    for count in range(len(messages), 0, -1):
+        text = redact(transcript(messages[:count], full=True, stamps=True).text or "")
+        if text and (stored == text or stored.endswith(f"\n\n{text}")):
+            return count
+    return 0
+
+
 class AutoRetention:
     """How far a session's conversation has been retained; moves only after success (A-04).
 
@@ -78,20 +91,33 @@ class AutoRetention:
         The time stamp of the session's header; an unreadable one stands for now.
     document_suffix
         Added to the session id in the name of the session's document.
+    resumed
+        Whether another process may have stored a part of the conversation: what its documents hold is then looked
+        up once, and only the rest is stored.
     """
 
-    def __init__(self, service: Service, *, clock: Clock, started: str | None, document_suffix: str) -> None:
+    def __init__(
+        self, service: Service, *, clock: Clock, started: str | None, document_suffix: str = "", resumed: bool = False
+    ) -> None:
         self._service = service
         self._clock = clock
         self._started = started
         self._suffix = document_suffix
+        self._resumed = resumed
+        self._elsewhere = (0, "")
         self._sent: Sent | None = None
+        self._window: str | None = None
         self.last_turn = 0
 
     def reset(self) -> None:
         """Forget what was retained, as after a rewind."""
         self._sent = None
         self.last_turn = 0
+
+    def begin_after(self, messages: Sequence[Message]) -> None:
+        """Leave a conversation so far to other documents, under which it is stored."""
+        self._elsewhere, self._resumed = (len(messages), prefix_key(messages)), False
+        self.last_turn = user_turns(messages)
 
     def end_turn(self, messages: Sequence[Message], session_id: str) -> None:
         """Retain when enough turns have come; a failure is logged and leaves all as it was."""
@@ -104,28 +130,46 @@ class AutoRetention:
         self._sent = None
         self._retain(messages, session_id, len(messages))
 
+    def finish(self, messages: Sequence[Message], session_id: str) -> None:
+        """Retain what came since the last time, however little."""
+        config = self._service.config
+        if config.auto_retain and due(messages, self.last_turn, 1):
+            self._retain(messages, session_id, user_turns(messages) - self.last_turn + config.retain_overlap_turns)
+
     def _retain(self, messages: Sequence[Message], session_id: str, window: float) -> None:
+        try:
+            self._send(messages, session_id, window)
+        except MemoryToolkitError as error:
+            self._window = None
+            log.warning("Hindsight: automatic retention in bank %s failed: %s", self._service.bank, error)
+
+    def _send(self, messages: Sequence[Message], session_id: str, window: float) -> None:
         now = self._clock.now_ms()
         sent: Sent | None = None
         if self._service.config.retain_mode == "full-session":
             document = session_id + self._suffix
-            sent = next_document(self._sent, document, messages)
+            sent = next_document(self._sent, document, messages[self._begin(messages, session_id) :])
             content = sent.text if sent else None
         else:
-            document = f"{session_id}-{now}"
+            # After an interrupt the same name again: what may have arrived is replaced, not stored twice.
+            document = self._window = self._window or f"{session_id}-{now}"
             content = window_text(messages, window)
-        if content is None:
-            return
-        started = None if self._started is None else parse_ms(self._started, self._clock.tz)
-        try:
+        if content is not None:
+            started = None if self._started is None else parse_ms(self._started, self._clock.tz)
             self._service.send_transcript(
                 redact(content),
                 document_id=document,
                 session_id=session_id,
                 started_ms=now if started is None else started,
             )
-        except MemoryToolkitError as error:
-            log.warning("Hindsight: automatic retention in bank %s failed: %s", self._service.bank, error)
-            return
-        self._sent = sent
-        self.last_turn = user_turns(messages)
+            self._sent = sent
+            self.last_turn = user_turns(messages)
+        self._window = None
+
+    def _begin(self, messages: Sequence[Message], session_id: str) -> int:
+        """Return where the part of the log begins that no other document holds; a rewritten log begins at its start."""
+        if self._resumed:
+            count = held(self._service.stored_session(session_id), messages)
+            self._elsewhere, self._resumed = (count, prefix_key(messages[:count])), False
+        count, key = self._elsewhere
+        return count if count <= len(messages) and prefix_key(messages[:count]) == key else 0

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js
-from ipy_memory.errors import MemoryToolkitError
+from ipy_memory.errors import HindsightError, MemoryToolkitError
 from ipy_memory.hindsight import answers
-from ipy_memory.hindsight.client import HindsightClient, Item, TimeLimits
+from ipy_memory.hindsight.client import HindsightClient, Item, TimeLimits, items_of
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -28,6 +28,9 @@ LONG_ITEM_BYTES = 10_000
 
 NARROW_BUDGET = 256
 """Below this many tokens an empty recall may be the budget's doing."""
+
+MAX_DOCUMENTS = 1_000
+"""So many documents of one session are looked at."""
 
 log = logging.getLogger("ipy_memory.hindsight")
 
@@ -185,3 +188,28 @@ class Service:
             tags=self.scope.retain_tags,
         )
         self.client.retain(self.bank, item, async_=True)
+
+    def stored_session(self, session_id: str) -> str:
+        """Return what earlier processes stored of a session's conversation, oldest first; empty when there is none.
+
+        That is the document of the session's name, and those that a restart began (``<session id>-r<start>``).
+        """
+        again = f"{session_id}-r"
+        try:
+            listed = items_of(self.client.list_documents(self.bank, q=session_id, limit=MAX_DOCUMENTS))
+        except HindsightError as error:
+            if error.status_code == 404:  # the bank is not there yet
+                return ""
+            raise
+        names = [item["id"] for item in listed if isinstance(item, dict) and isinstance(item.get("id"), str)]
+        restarts = {name: int(name[len(again) :]) for name in names if _is_restart(name, again)}
+        found = []
+        for name in [session_id] * (session_id in names) + sorted(restarts, key=restarts.__getitem__):
+            document = self.client.get_document(self.bank, name)
+            text = document.get("original_text") if isinstance(document, dict) else None
+            found += [js.trim(text)] if isinstance(text, str) else []
+        return "\n\n".join(found)
+
+
+def _is_restart(name: str, again: str) -> bool:
+    return name.startswith(again) and name[len(again) :].isdecimal()

@@ -8,18 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory import js, text, turns
+from ipy_memory import js, jsdate, text, turns
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.mnemopi import reports
 from ipy_memory.mnemopi.backend import MnemopiBackend
+from ipy_memory.mnemopi.bank import Bank
+from ipy_memory.mnemopi.change import backup
 from ipy_memory.mnemopi.consolidation import promote_before_trim, sleep, sleep_all
 from ipy_memory.mnemopi.readers import WRITE, Target
 from ipy_memory.mnemopi.retention import Retention
 from ipy_memory.mnemopi.store import RememberOptions, remember
+from ipy_memory.scoping.mnemopi import mnemopi_scope
+from ipy_memory.settings import mnemopi_config
 from ipy_memory.turns import Message
 
 if TYPE_CHECKING:
-    from ipy_memory.model import Receipt, RetainItem
+    from ipy_memory.mnemopi.alias import MnemopiChild
+    from ipy_memory.settings import Settings
 
 log = logging.getLogger("ipy_memory")
 
@@ -47,13 +52,18 @@ class MnemopiSession(MnemopiBackend):
         self.started = False
         self.first_turn_done = False
         self._retention: Retention | None = None
+        self._begin = 0
 
     @property
     def retention(self) -> Retention:
         """The cursor over the conversation; opens the retain bank."""
         if self._retention is None:
             self._retention = Retention(
-                self.writer, session_id=self.session_id, cwd=self.cwd, every=self.config.retain_every_n_turns
+                self.writer,
+                session_id=self.session_id,
+                cwd=self.cwd,
+                every=self.config.retain_every_n_turns,
+                begin=self._begin,
             )
         return self._retention
 
@@ -104,9 +114,13 @@ class MnemopiSession(MnemopiBackend):
             log.warning("Mnemopi: recall before compaction failed: bank=%s error=%s", self.retain_bank, error)
             return None
 
-    def instructions(self) -> str:
+    def context(self, recalled: str | None = None) -> str:
+        """Return the last recall block."""
+        return recalled or self.last_recall_block or ""
+
+    def instructions(self, recalled: str | None = None) -> str:
         """Return the developer instructions with the last recall block."""
-        joined = "\n\n".join(filter(None, (text.MNEMOPI_INSTRUCTIONS, self.last_recall_block)))
+        joined = "\n\n".join(filter(None, (text.MNEMOPI_INSTRUCTIONS, self.context(recalled))))
         return turns.truncate_tokens(js.trim(joined), self.config.injection_token_limit)
 
     def end_turn(self, messages: Sequence[Message]) -> None:
@@ -127,23 +141,72 @@ class MnemopiSession(MnemopiBackend):
 
     def finish(self, messages: Sequence[Message]) -> None:
         """End the session: store what is not yet retained (only with automatic retention on) and close (A-13)."""
-        if self.config.auto_retain:
+        try:
+            self._store_rest(messages)
+        finally:
+            self.close()
+
+    def _store_rest(self, messages: Sequence[Message]) -> None:
+        if self.config.auto_retain and messages:
             self._quietly(lambda: self.retention.force(messages, extract=False))
-        self.close()
+
+    def follow(self, settings: Settings, cwd: str) -> bool:  # noqa: ARG002
+        """Stay where the session began: a change of scope takes effect in the next one (S-13)."""
+        return False
+
+    def move(self, settings: Settings, agent_dir: str, cwd: str, messages: Sequence[Message]) -> bool:
+        """Go on in another folder: what was said so far is stored in the old bank and not again in the new one."""
+        config = mnemopi_config(settings, agent_dir)
+        scope = mnemopi_scope(config, cwd)
+        moved = (scope, config.db_path) != (self.scope, self.config.db_path)
+        if moved:
+            self._store_rest(messages)
+            self.close()
+            self._begin_afresh(messages)
+            self.first_turn_done = self.started = False
+            self.config, self.scope = config, scope
+        self.cwd, self._retention, self._legacy = cwd, None, None
+        return moved
+
+    def _begin_afresh(self, messages: Sequence[Message]) -> None:
+        self._retention, self._legacy, self.last_recall_block = None, None, None
+        self._begin = turns.user_turns(messages)
 
     def clear_targets(self, *, rescued: Sequence[str] = ()) -> list[Target]:
         """Return the banks that :meth:`clear` deletes: the scope's own, and rescued ones only if named (A-11)."""
         return self.own_targets() + [t for t in self.recall_targets() if t.rescued and t.name in rescued]
 
-    def clear(self, *, rescued: Sequence[str] = ()) -> list[Path]:
-        """Delete the session's bank files with their -wal and -shm, and begin afresh; return what was deleted."""
+    def clear_files(self, *, rescued: Sequence[str] = ()) -> list[Path]:
+        """Return the bank files that :meth:`clear` deletes; those that are there."""
+        return [target.path for target in self.clear_targets(rescued=rescued) if target.path.exists()]
+
+    def back_up(self, files: Sequence[Path]) -> list[Path]:
+        """Copy bank files, as of now, beside themselves under the time of day; return the copies.
+
+        Raises
+        ------
+        BankError
+            A copy could not be made.
+        """
+        stamp = jsdate.iso(self.banks.clock.now_ms())[:19].replace(":", "")
+        copies = []
+        for file in files:
+            with Bank.open_readonly(file, file.parent.name, clock=self.banks.clock) as bank:
+                copies.append(backup(bank, file.with_name(f"{file.name}.{stamp}Z.backup")))
+        return copies
+
+    def clear(self, *, rescued: Sequence[str] = (), messages: Sequence[Message] = ()) -> list[Path]:
+        """Delete the session's bank files with their -wal and -shm, and begin afresh; return what was deleted.
+
+        Of the conversation so far, ``messages``, nothing is stored again.
+        """
         targets = self.clear_targets(rescued=rescued)
         self.banks.close()
         files = [target.path.with_name(target.path.name + end) for target in targets for end in ("", "-wal", "-shm")]
         deleted = [file for file in files if file.exists()]
         for file in deleted:
             file.unlink()
-        self._retention, self._legacy, self.last_recall_block = None, None, None
+        self._begin_afresh(messages)
         for target in self.own_targets():
             self.banks.get(target, WRITE)
         return deleted
@@ -227,6 +290,8 @@ class MnemopiSession(MnemopiBackend):
 
     def child(self, session_id: str, cwd: str) -> MnemopiChild:
         """Return a sub-agent's alias of this session (S-12)."""
+        from ipy_memory.mnemopi.alias import MnemopiChild
+
         return MnemopiChild(self, session_id, cwd)
 
     def _block_for(self, latest: str, messages: Sequence[Message]) -> str | None:
@@ -239,48 +304,3 @@ class MnemopiSession(MnemopiBackend):
             retain()
         except MemoryToolkitError as error:
             log.warning("Mnemopi: automatic retention failed: bank=%s error=%s", self.retain_bank, error)
-
-
-class MnemopiChild(MnemopiBackend):
-    """A sub-agent's alias: the parent's banks and scope, its own id and folder in what it retains (S-12).
-
-    It recalls and retains nothing by itself, and closes nothing of the parent's.
-    """
-
-    def __init__(self, parent: MnemopiSession, session_id: str, cwd: str) -> None:
-        super().__init__(
-            parent.config, parent.scope, parent.banks, cwd=parent.cwd, session_id=session_id, home=parent.home
-        )
-        self.parent: MnemopiSession = parent
-        self.own_cwd = cwd
-
-    def retain(self, items: Sequence[RetainItem]) -> Receipt:
-        """Write items with the sub-agent's own id and folder."""
-        return self.parent.retain_for(items, session_id=self.session_id, cwd=self.own_cwd)
-
-    def close(self) -> None:
-        """Let go of nothing: the files are the parent's."""
-
-    def start(self) -> None:
-        """Begin nothing: the parent has."""
-
-    def prepare_first_turn(self, prompt: str, messages: Sequence[Message]) -> FirstTurn | None:  # noqa: ARG002
-        """Recall nothing by itself."""
-        return None
-
-    def end_turn(self, messages: Sequence[Message]) -> None:
-        """Retain nothing by itself."""
-
-    def force_retain(self, messages: Sequence[Message]) -> None:
-        """Retain nothing by itself."""
-
-    def instructions(self) -> str:
-        """Return the parent's instructions."""
-        return self.parent.instructions()
-
-    def compaction(self, messages: Sequence[Message]) -> str | None:  # noqa: ARG002
-        """Recall nothing by itself."""
-        return None
-
-    def enqueue(self, messages: Sequence[Message]) -> None:
-        """Do nothing (A-12)."""

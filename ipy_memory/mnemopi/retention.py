@@ -133,20 +133,23 @@ class Retention:
         Of the session; they go into the metadata.
     every
         User turns between two transcripts.
+    begin
+        User turns that another bank holds, or that were cleared: they are not stored here.
     """
 
-    def __init__(self, bank: Callable[[], Bank], *, session_id: str, cwd: str, every: int) -> None:
+    def __init__(self, bank: Callable[[], Bank], *, session_id: str, cwd: str, every: int, begin: int = 0) -> None:
         self._bank = bank
         self._session_id = session_id
         self._cwd = cwd
         self._every = every
+        self._begin = begin
         self._last: int | None = None
 
     @property
     def last_turn(self) -> int:
-        """The last user turn that is stored; read from the bank when it is not known yet (A-10)."""
+        """The last user turn that is dealt with; read from the bank when it is not known yet (A-10)."""
         if self._last is None:
-            self._last = stored_through(self._bank(), self._session_id)
+            self._last = max(self._begin, stored_through(self._bank(), self._session_id))
         return self._last
 
     def reset(self) -> None:
@@ -178,6 +181,8 @@ class Retention:
         )
         if found is None:
             return None
+        # Until all is done the bank alone knows how far it came: an interrupt may fall just after the commit.
+        self.reset()
         with bank.transaction():
             promote_before_trim(bank, incoming=1)
             stored = remember(bank, found.content, found.options)

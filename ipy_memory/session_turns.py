@@ -1,0 +1,335 @@
+"""The life of an agent session: its turns, what they recall and leave behind, a change of place, its end.
+
+A :class:`Turn` is committed once or not at all: whatever ends its block early, Ctrl-C at any point too, leaves the
+session as if the turn had never begun.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from ipy_memory.backends import Detachable, FileKeeping, LivingBackend, Movable, resolve_backend
+from ipy_memory.errors import MemoryToolkitError, NoBackendError
+from ipy_memory.jsdate import iso
+from ipy_memory.scoping.project import resolve_path
+from ipy_memory.settings import Settings, load_settings
+from ipy_memory.turns import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from ipy_memory.backends import Prepared
+    from ipy_memory.clock import Clock, IdSource, Timers
+    from ipy_memory.mnemopi.embeddings import Embedder
+    from ipy_memory.model import Failure
+
+log = logging.getLogger("ipy_memory")
+
+
+class Notice(NamedTuple):
+    """Something a person should know (Q-09)."""
+
+    level: str
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """What a clear did (A-11): the files that are gone, the copies made first, and what it did not touch."""
+
+    deleted: tuple[Path, ...] = ()
+    copies: tuple[Path, ...] = ()
+    warning: str | None = None
+
+
+class SessionLife:
+    """What a session does over its turns, beside the tools.
+
+    Attributes
+    ----------
+    messages : list of Message
+        The conversation so far, kept by :meth:`turn`. A host that resumes a session puts the earlier part in.
+    failures : list of Failure
+        Items of earlier retains that were not stored (T-06).
+    notices : list of Notice
+        What a person should be told, oldest first; whoever shows a notice takes it out.
+    started : str
+        Time stamp of the session's beginning.
+    resumed : bool
+        Whether another process may have begun this session.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        cwd: str,
+        agent_dir: str,
+        env: Mapping[str, str],
+        clock: Clock,
+        ids: IdSource,
+        timers: Timers,
+        session_id: str,
+        started: str | None = None,
+        resumed: bool = False,
+        backend: LivingBackend | None = None,
+        embedder: Embedder | None = None,
+        completion: Callable[[str], str | None] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.cwd = cwd
+        self.agent_dir = agent_dir
+        self.env = env
+        self.clock = clock
+        self.ids = ids
+        self.timers = timers
+        self.session_id = session_id
+        self.started = started or iso(clock.now_ms())
+        self.resumed = resumed
+        self.messages: list[Message] = []
+        self.failures: list[Failure] = []
+        self.notices: list[Notice] = []
+        self.backend = backend
+        self._embedder = embedder
+        self._completion = completion
+        self._begun = False
+
+    @property
+    def chosen(self) -> str:
+        """The value of ``memory.backend``, read anew at each call (T-09)."""
+        return str(self.settings.get("memory.backend"))
+
+    @property
+    def active_backend(self) -> LivingBackend | None:
+        """The backend, unless another one or none has been chosen meanwhile."""
+        return self.backend if self.backend is not None and self.backend.name == self.chosen else None
+
+    def install_backend(self) -> None:
+        """Make the backend that the settings choose; nothing is opened or sent yet."""
+        self.backend = resolve_backend(self, embedder=self._embedder, completion=self._completion)
+        self._begun = False
+
+    def notify(self, level: str, message: str, source: str) -> None:
+        """Keep a notice for a person, and log it."""
+        log.log(logging.WARNING if level == "warning" else logging.INFO, "%s: %s", source, message)
+        self.notices.append(Notice(level, message, source))
+
+    def turn(self, prompt: str) -> Turn:
+        """Return one turn of the conversation, to be used in a ``with`` statement.
+
+        Before the model is asked, ``turn.context`` holds the recalled memories and ``turn.instructions`` the whole
+        developer instructions; ``turn.answer(text)`` takes the model's answer. At the end of the block the turn is
+        committed: the queue is sent, and the conversation retained when it is time.
+        """
+        return Turn(self, prompt)
+
+    def add_turn(self, prompt: str, *answers: str) -> None:
+        """Add a turn that is over to the conversation, and do what the end of a turn does."""
+        stamp = iso(self.clock.now_ms())
+        self.messages.extend([Message("user", prompt, stamp), *(Message("assistant", one, stamp) for one in answers)])
+        self.end_turn()
+
+    def start(self) -> None:
+        """Begin the agent session: what must happen before its first turn (A-13, B-06)."""
+        if backend := self.active_backend:
+            backend.start()
+        self._begun = True
+
+    def start_quietly(self) -> None:
+        """Begin the session unless it has begun; a failure is logged and tried again next time (A-04)."""
+        if not self._begun:
+            try:
+                self.start()
+            except MemoryToolkitError as error:
+                log.warning("the session's memory could not be started: backend=%s error=%s", self.chosen, error)
+
+    def first_turn(self, prompt: str, messages: Sequence[Message] | None = None) -> Prepared | None:
+        """Recall for the session's first prompt; ``None`` when there is nothing to add (A-01 to A-05).
+
+        The result's ``context`` is the block; its ``commit()`` makes it part of the instructions.
+        """
+        backend = self.active_backend
+        return None if backend is None else backend.prepare_first_turn(prompt, self._log(messages))
+
+    def end_turn(self, messages: Sequence[Message] | None = None) -> None:
+        """Send what waits and retain what is due, at the end of a turn; never raises (A-04)."""
+        if backend := self.active_backend:
+            backend.end_turn(self._log(messages))
+
+    def force_retain(self, messages: Sequence[Message] | None = None) -> None:
+        """Retain what is not yet retained, whatever the cadence."""
+        if backend := self.active_backend:
+            backend.force_retain(self._log(messages))
+
+    def enqueue(self, messages: Sequence[Message] | None = None) -> None:
+        """Force retention and consolidation (A-12)."""
+        if backend := self.active_backend:
+            backend.enqueue(self._log(messages))
+
+    def context(self, recalled: str | None = None) -> str:
+        """Return the blocks that memory adds to a prompt: mental models, then recalled memories."""
+        return backend.context(recalled) if (backend := self.active_backend) else ""
+
+    def developer_instructions(self, recalled: str | None = None) -> str:
+        """Return what memory adds to the developer instructions; empty without a backend."""
+        return backend.instructions(recalled) if (backend := self.active_backend) else ""
+
+    def pre_compaction_context(self, messages: Sequence[Message] | None = None) -> str | None:
+        """Return the block to keep when the conversation is about to be compacted, or ``None``."""
+        return backend.compaction(self._log(messages)) if (backend := self.active_backend) else None
+
+    def _log(self, messages: Sequence[Message] | None) -> Sequence[Message]:
+        return self.messages if messages is None else messages
+
+    def change_settings(self, changes: Mapping[str, object]) -> None:
+        """Change settings while the session lives; ``None`` takes a change back (C-02, S-13).
+
+        The session keeps the scope it began with, except that another Hindsight bank takes effect at once: what
+        waits is sent to the old one first.
+
+        Raises
+        ------
+        SettingsError
+            There is no such setting, or it cannot have that value; nothing has changed.
+        """
+        settings = self.settings.with_overrides(changes)
+        if isinstance(self.backend, Movable) and self.backend.follow(settings, self.cwd):
+            self._begun = False
+        self.settings = settings
+
+    def rebind(self, cwd: str | os.PathLike[str]) -> None:
+        """Go on in another folder, with the scope and the project settings that belong to it.
+
+        What waits and what was said so far goes to the old banks, and nothing of it to the new ones.
+        """
+        folder = resolve_path(os.fspath(cwd))
+        given = {name: entry.value for name, entry in self.settings.session.items()}
+        settings = load_settings(self.agent_dir, folder, self.env, given)
+        same = self.backend is not None and self.backend.name == settings.get("memory.backend")
+        if not same:
+            self.close()
+        elif isinstance(self.backend, Movable) and self.backend.move(settings, self.agent_dir, folder, self.messages):
+            self._begun = False
+        self.settings, self.cwd = settings, folder
+        if not same:
+            self.install_backend()
+
+    def clear_files(self, *, rescued: Sequence[str] = ()) -> list[Path]:
+        """Return the files that :meth:`clear` would delete; none where the banks are on a server."""
+        backend = self._living()
+        return backend.clear_files(rescued=rescued) if isinstance(backend, FileKeeping) else []
+
+    def clear(self, *, rescued: Sequence[str] = (), backup: bool = True) -> Cleared:
+        """Clear the session's memory (A-11).
+
+        Local banks in scope are deleted and begun afresh, rescued ones only if named. Of a Hindsight session the
+        local state is dropped; the server's bank stays.
+
+        Parameters
+        ----------
+        rescued
+            Names of legacy banks that are to go too.
+        backup
+            Copy each file first; if that fails, nothing is deleted.
+        """
+        backend = self._living()
+        if isinstance(backend, FileKeeping):
+            copies = backend.back_up(backend.clear_files(rescued=rescued)) if backup else []
+            return Cleared(tuple(backend.clear(rescued=rescued, messages=self.messages)), tuple(copies))
+        if isinstance(backend, Detachable):
+            warning = backend.clear()
+            self.backend = None
+            return Cleared(warning=warning)
+        raise MemoryToolkitError("A sub-agent's session clears nothing: the memory is its parent's.")
+
+    def _living(self) -> LivingBackend:
+        if backend := self.active_backend:
+            return backend
+        raise NoBackendError("There is no memory to clear: no backend is in use.", hint="choose one first")
+
+    def flush(self) -> object:
+        """Wait for everything that is under way or waiting to be sent; return what the backend reports of it."""
+        return None if self.backend is None else self.backend.flush()
+
+    def finish(self, messages: Sequence[Message]) -> None:
+        """End a session whose conversation the caller keeps: store what its end stores (A-13), and close."""
+        try:
+            if self.backend is not None:
+                self.backend.finish(messages)
+        finally:
+            self.backend = None
+
+    def close(self) -> None:
+        """Finish what is under way and let go of files, threads and connections; harmless when repeated.
+
+        Of the conversation that :meth:`turn` keeps, what is not yet retained is stored first where the backend
+        does so at a session's end (A-13).
+        """
+        self.finish(self.messages)
+
+
+class Turn:
+    """One turn: what memory gives before the model is asked, and what the turn leaves behind.
+
+    Attributes
+    ----------
+    prompt : str
+        What the user said.
+    context : str
+        The ``<mental_models>`` and ``<memories>`` blocks in force for this turn; empty without any.
+    instructions : str
+        The developer instructions, with the same blocks.
+    """
+
+    def __init__(self, session: SessionLife, prompt: str) -> None:
+        self.prompt = prompt
+        self.context = ""
+        self.instructions = ""
+        self._session = session
+        self._prepared: Prepared | None = None
+        self._said: list[Message] = []
+
+    def __enter__(self) -> Self:
+        session = self._session
+        session.start_quietly()
+        self._prepared = session.first_turn(self.prompt)
+        recalled = self._prepared.context if self._prepared else None
+        self.context = session.context(recalled)
+        self.instructions = session.developer_instructions(recalled)
+        self._said = [Message("user", self.prompt, iso(session.clock.now_ms()))]
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self._commit()
+
+    @property
+    def messages(self) -> list[Message]:
+        """The conversation with this turn: what a model is to be asked with."""
+        return [*self._session.messages, *self._said]
+
+    def answer(self, text: str) -> None:
+        """Take the model's answer; a further call adds another message."""
+        self._said.append(Message("assistant", text, iso(self._session.clock.now_ms())))
+
+    def _commit(self) -> None:
+        try:
+            self._settle()
+        except BaseException:
+            # Once begun, it is completed: an interrupt may fall between two steps, and each can be repeated.
+            self._settle()
+            raise
+        self._session.end_turn()
+
+    def _settle(self) -> None:
+        if self._prepared is not None:
+            self._prepared.commit()
+        log = self._session.messages
+        if not log or log[-1] is not self._said[-1]:
+            log.extend(self._said)
