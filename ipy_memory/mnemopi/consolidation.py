@@ -37,7 +37,7 @@ _COLUMNS = "id, COALESCE(embed_text, content), source, valid_until, scope, verac
 
 
 def sleep(bank: Bank, *, dry_run: bool = False) -> dict[str, Any]:
-    """Consolidate the bank's memories of twelve hours and more, then let episodes age (T-15).
+    """Consolidate the bank's memories of twelve hours and more, then let episodes age (A-13).
 
     Parameters
     ----------

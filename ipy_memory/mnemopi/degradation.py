@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 DAY_MS = 24 * 3_600_000
 TIER2_LENGTH = 800
 
+_LATEST_MS = 8.64e15
 _MARK = " [...]"
 _SENTENCE_GAP = re.compile(rf"(?<=[.!?])[{js.WHITESPACE}]+")
 _CAPITALISED = re.compile(r"\b[A-Z]\w+", re.ASCII)
@@ -33,7 +34,7 @@ def degrade(bank: Bank, *, dry_run: bool = False) -> dict[str, Any]:
     """
     config, now_ms = bank.config, bank.clock.now_ms()
     first = _older(bank, 1, config.tier2_days, now_ms, config.degrade_batch)
-    second = _older(bank, 2, config.tier3_days, now_ms, config.degrade_batch // 2)
+    second = _older(bank, 2, config.tier3_days, now_ms, max(1, config.degrade_batch // 2))
     if not dry_run:
         now = jsdate.iso(now_ms)
         with bank.transaction():
@@ -76,7 +77,7 @@ def _older(bank: Bank, tier: int, days: float, now_ms: int, limit: int) -> list[
         return connection.execute(
             "SELECT id, content FROM episodic_memory WHERE tier = ? AND created_at < ?"
             " ORDER BY created_at, rowid LIMIT ?",
-            (tier, jsdate.iso(now_ms - int(days * DAY_MS)), limit),
+            (tier, jsdate.iso(min(max(0.0, now_ms - days * DAY_MS), _LATEST_MS)), limit),
         ).fetchall()
 
 
