@@ -1,0 +1,43 @@
+"""``%memory panel``: search, look, mend, store and ask with the mouse or the keyboard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipy_memory.errors import MagicError
+from ipy_memory.notebook.commands import command
+from ipy_memory.notebook.panels import KINDS
+from ipy_memory.notebook.parse import Flag, Parsed, one_of
+
+if TYPE_CHECKING:
+    from ipy_memory.notebook.magics import MemoryMagics
+    from ipy_memory.notebook.panels.display import Panel
+
+
+@command(
+    "panel",
+    f"{'|'.join(KINDS)} [TEXT]",
+    "Open a panel; TEXT is what it starts with: a query, an id, a question.",
+    flags=(
+        Flag("static", "text and HTML only, without the widget"),
+        Flag("live", "the widget also where nobody seems to be there to use it"),
+    ),
+    choices=lambda _: KINDS,
+)
+def panel(magics: MemoryMagics, parsed: Parsed) -> Panel | None:
+    """Open a panel on this notebook's memory; all of them follow ``%memory use`` and ``%memory scope``."""
+    from ipy_memory.notebook.panels import panel_on
+    from ipy_memory.notebook.panels.desk import Desk, desk_of
+
+    if {"static", "live"} <= set(parsed.flags):
+        raise MagicError("--static and --live exclude each other")
+    kind, _, text = parsed.text.strip().partition(" ")
+    kind = one_of("the panel", kind or KINDS[0], KINDS)
+
+    def rescope(mode: str) -> None:
+        magics.scope = mode
+
+    desk = desk_of(magics, lambda: Desk(lambda: magics.session, rescope))
+    static = True if "static" in parsed.flags else False if "live" in parsed.flags else None
+    made = panel_on(desk, kind, text, static=static)
+    return None if parsed.quiet else made

@@ -1,0 +1,119 @@
+"""The retain panel: one text to store, and what became of those that wait for the server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from ipy_memory.errors import MagicError, MemoryToolkitError
+from ipy_memory.model import RetainItem
+from ipy_memory.notebook.panels.state import PanelState, count
+
+if TYPE_CHECKING:
+    from ipy_memory.notebook.panels.desk import Desk
+
+LOOK_AGAIN_MS = 500
+"""So often the queue is looked at while something is on its way."""
+
+_MOVING = {"waiting", "sending"}
+
+
+class Row(Protocol):
+    """One item that is not known to have arrived."""
+
+    @property
+    def state(self) -> str:
+        """``waiting``, ``sending``, ``failed`` or ``unknown``."""
+        ...
+
+    @property
+    def queued_at(self) -> str:
+        """When it was handed in."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """How it begins."""
+        ...
+
+    @property
+    def error(self) -> str | None:
+        """Why it was not sent."""
+        ...
+
+
+@runtime_checkable
+class Queueing(Protocol):
+    """A backend that sends what it is given later."""
+
+    def queue_rows(self) -> Sequence[Row]:
+        """Return what is not known to have arrived."""
+        ...
+
+    def resend(self, *, unknown: bool = False) -> Any:
+        """Send again what failed."""
+        ...
+
+
+class RetainState(PanelState):
+    """The retain panel: stores one text at a time, as typed, and shows the queue where there is one."""
+
+    title = "retain"
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.rows: tuple[Row, ...] = ()
+        self.stored = 0
+        self._looking = False
+        self.attempt(self.reread)
+
+    @property
+    def bank(self) -> str:
+        """The bank that is written."""
+        return self.desk.session.live_backend().retain_bank
+
+    @property
+    def queues(self) -> bool:
+        """Whether this memory has a queue."""
+        return isinstance(self.desk.session.backend, Queueing)
+
+    def retain(self, text: str, context: str = "") -> None:
+        """Store a text as one item; raises if it was not stored."""
+        if not text.strip():
+            raise MagicError("there is no text yet", hint="type what to remember")
+        result = self.desk.session.retain([RetainItem(text, context.strip() or None)])
+        self.stored += 1
+        self.desk.changed()
+        self.say(" ".join([result.text, *result.notes]))
+
+    def reread(self) -> None:
+        """Look at the queue."""
+        backend = self.desk.session.backend
+        rows: Sequence[Row] = backend.queue_rows() if isinstance(backend, Queueing) else ()
+        self.rows = tuple(rows)
+        if any(row.state in _MOVING for row in self.rows) and not self._looking:
+            self._looking = True
+            self.desk.session.timers.call_later(LOOK_AGAIN_MS, self._look)
+
+    def _look(self) -> None:
+        # On a timer's thread: the session may have moved on meanwhile, which then shows as the status.
+        self._looking = False
+        before = len(self.rows)
+        self.refresh()
+        if not self.failed and before and not self.rows:
+            self.say("Everything was sent.")
+            self.on_change()
+
+    def send(self) -> None:
+        """Send now what waits, and again what failed."""
+        session = self.desk.session
+        session.flush()
+        backend = session.backend
+        if isinstance(backend, Queueing) and backend.queue_rows():
+            backend.resend()
+        self.desk.changed()
+        if self.rows:
+            raise MemoryToolkitError(
+                f"{count(len(self.rows))} not sent.", where=f"bank {self.bank}", hint="they are kept; send again"
+            )
+        self.say("Everything was sent.")
