@@ -164,7 +164,7 @@ def queued_text(count: int) -> str:
 
 def not_stored_text(failed: int, count: int, bank: str, reason: str) -> str:
     """Return the sentence for items that were not stored (T-06)."""
-    return f"{failed} of {_memories(count)} {'was' if count == 1 else 'were'} not stored in bank {bank}: {reason}"
+    return f"{failed} of {count} memories were not stored in bank {bank}: {reason}"
 
 
 def redacted_note(count: int) -> str:
