@@ -1,0 +1,33 @@
+"""A made-up embedder that both engines have: counts of words, in whole numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+SIZE = 24
+MODEL = "word-counts"
+
+
+def vector_of(text: str) -> list[float]:
+    """Return the vector of a text (``vectorOf`` of driver.js computes the same)."""
+    counts = [0.0] * SIZE
+    for word in text.lower().split(" "):
+        hashed = 2166136261
+        for byte in word.encode("utf-8", "replace"):
+            hashed = ((hashed ^ byte) * 16777619) & 0xFFFFFFFF
+        counts[hashed % SIZE] += 1 + (hashed >> 8) % 7
+    return counts
+
+
+class WordCounts:
+    """The embedder, as a bank takes one."""
+
+    model = MODEL
+
+    def embed(self, texts: Sequence[str]) -> list[list[float] | None]:
+        """Return the vectors of memories."""
+        return [vector_of(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float] | None:
+        """Return the vector of a query."""
+        return vector_of(text)
