@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ipy_memory.clock import Clock, IdSource, Timers
     from ipy_memory.mnemopi.edit import Edited, Operation
     from ipy_memory.mnemopi.embeddings import Embedder
+    from ipy_memory.mnemopi.trace import Trace
     from ipy_memory.model import Answer, Hit, Memory, Receipt, RetainItem, ToolResult
     from ipy_memory.settings import Settings
     from ipy_memory.turns import Message
@@ -36,9 +37,18 @@ class Backend(Protocol):
         ...
 
     def recall(
-        self, query: str, *, limit: int | None = None, touch: bool = True, cancel: Event | None = None
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        touch: bool = True,
+        cancel: Event | None = None,
+        traces: list[Trace] | None = None,
     ) -> Answer:
-        """Return the hits for a query, best first; ``limit`` overrides the configured one."""
+        """Return the hits for a query, best first.
+
+        ``limit`` overrides the configured one; ``traces`` receives the accounts of a backend that gives any.
+        """
         ...
 
     def reflect(self, query: str, context: str | None = None, *, touch: bool = True) -> Answer:

@@ -40,8 +40,11 @@ if TYPE_CHECKING:
     from threading import Event
 
     from ipy_memory.clock import Clock, IdSource, Timers
+    from ipy_memory.frames import DataFrame
+    from ipy_memory.inspect.why import Verdict
     from ipy_memory.mnemopi.edit import Edited, Operation
     from ipy_memory.mnemopi.embeddings import Embedder
+    from ipy_memory.mnemopi.trace import Trace
     from ipy_memory.model import Memory
 
 log = logging.getLogger("ipy_memory")
@@ -118,6 +121,7 @@ class MemorySession(SessionLife):
         touch: bool = True,
         bank: str | None = None,
         cancel: Event | None = None,
+        traces: list[Trace] | None = None,
     ) -> ToolResult:
         """Search memory as the agent would.
 
@@ -133,6 +137,8 @@ class MemorySession(SessionLife):
             Ask this one bank, read-only, instead of the scope.
         cancel
             Set it from elsewhere to stop the work (R-25).
+        traces
+            Receives the local engine's account of each call, for :func:`ipy_memory.inspect.explain.explain`.
 
         Returns
         -------
@@ -140,7 +146,7 @@ class MemorySession(SessionLife):
             The exact text, and the hits (``.frame()``).
         """
         backend = self._one_bank(bank) if bank is not None else None
-        return run_recall(self, query, backend=backend, limit=limit, touch=touch, cancel=cancel)
+        return run_recall(self, query, backend=backend, limit=limit, touch=touch, cancel=cancel, traces=traces)
 
     def reflect(
         self, query: str, context: str | None = None, *, touch: bool = True, bank: str | None = None
@@ -233,6 +239,26 @@ class MemorySession(SessionLife):
     def memory(self, id: str) -> Memory:  # noqa: A002  the name that recall shows
         """Return one memory in full; raises :class:`MemoryNotFoundError`."""
         return self._addressable("reading a memory by its id").memory(id)
+
+    def memories(
+        self,
+        bank: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        *,
+        store: str | Sequence[str] | None = None,
+        limit: int | None = 1000,
+        offset: int = 0,
+    ) -> DataFrame:
+        """Return stored memories as a frame, newest first (see :func:`ipy_memory.inspect.browse.memories`)."""
+        from ipy_memory.inspect.browse import memories
+
+        return memories(self, bank, where, store=store, limit=limit, offset=offset)
+
+    def why(self, id: str, query: str, *, limit: int | None = None) -> Verdict:  # noqa: A002
+        """Tell why a memory comes back for a query, or does not (see :func:`ipy_memory.inspect.why.why`)."""
+        from ipy_memory.inspect.why import why
+
+        return why(self, id, query, limit=limit)
 
     def read(self, address: str) -> str:
         """Return what ``memory://<id>`` shows (R-13, M-05); a bare id is taken as its address."""

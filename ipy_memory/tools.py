@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ipy_memory.backends import Backend
     from ipy_memory.clock import Clock
+    from ipy_memory.mnemopi.trace import Trace
 
 log = logging.getLogger("ipy_memory")
 
@@ -266,13 +267,16 @@ def run_recall(
     limit: int | None = None,
     touch: bool = True,
     cancel: Event | None = None,
+    traces: list[Trace] | None = None,
 ) -> ToolResult:
     """Search memory: the recall tool (R-06, R-14, R-15).
 
-    ``backend``, ``limit`` and ``touch`` are for faces; the tool itself uses the session's own.
+    ``backend``, ``limit``, ``touch`` and ``traces`` are for faces; the tool itself uses the session's own.
     """
     backend = backend or host.live_backend()
-    answer = _logged("recall", backend, lambda: backend.recall(query, limit=limit, touch=touch, cancel=cancel))
+    answer = _logged(
+        "recall", backend, lambda: backend.recall(query, limit=limit, touch=touch, cancel=cancel, traces=traces)
+    )
     shown = (
         text.recall_text([backend.bullet(hit) for hit in answer.hits], host.clock.now_ms())
         if answer.hits

@@ -31,8 +31,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 )
 """From the ground up. Rooms of one floor do not import each other, the engine's and the service's least of all."""
 
-LAZY_UPWARD = {("model", "frames"), ("__init__", "session"), ("__init__", "notebook")}
-"""Doors that open on first use only: ``ToolResult.frame()`` and the package's own front door."""
+LAZY_UPWARD = {("model", "frames"), ("session", "inspect"), ("__init__", "session"), ("__init__", "notebook")}
+"""Doors that open on first use only: ``ToolResult.frame()``, what a session shows of itself, and the front door."""
 
 GUESTS = {
     "IPython": {"notebook", "demo"},

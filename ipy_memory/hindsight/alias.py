@@ -33,7 +33,13 @@ class HindsightAlias:
         return self.parent.retain_bank
 
     def recall(
-        self, query: str, *, limit: int | None = None, touch: bool = True, cancel: Event | None = None
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        touch: bool = True,
+        cancel: Event | None = None,
+        traces: object = None,  # noqa: ARG002  the server gives no account
     ) -> Answer:
         """Recall as the parent would."""
         return self.parent.recall(query, limit=limit, touch=touch, cancel=cancel)

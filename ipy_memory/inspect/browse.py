@@ -1,0 +1,162 @@
+"""Stored memories of either backend as a frame: filtered, a page at a time, with what replaced what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ipy_memory.errors import MemoryNotFoundError, ToolInputError
+from ipy_memory.hindsight.backend import HindsightBackend
+from ipy_memory.inspect import remote
+from ipy_memory.inspect.local import chosen_targets, local_backend, open_banks
+from ipy_memory.mnemopi import listing
+
+if TYPE_CHECKING:
+    from ipy_memory.frames import DataFrame
+    from ipy_memory.mnemopi.bank import Bank
+    from ipy_memory.model import Memory
+    from ipy_memory.session import MemorySession
+
+PAGE = 1000
+"""How many rows a page has."""
+
+
+def memories(
+    session: MemorySession,
+    bank: str | None = None,
+    where: Mapping[str, Any] | None = None,
+    *,
+    store: str | Sequence[str] | None = None,
+    limit: int | None = PAGE,
+    offset: int = 0,
+) -> DataFrame:
+    """Return stored memories as a frame, newest first; nothing is counted or written.
+
+    Parameters
+    ----------
+    session
+        On either backend.
+    bank
+        One bank by the name it has on disk or on the server, ``"*"`` for all under the database folder; by default
+        those that a recall asks.
+    where
+        Filters, all of which must hold: ``id``, ``source``, ``type``, ``veracity``, ``session`` (id), ``cwd``,
+        ``state`` (``live``, ``superseded``, ``expired``), ``about`` (id of the memory that a row was made from),
+        ``since`` and ``until`` (dates, both included), ``text`` (part of the content, in any case).
+    store
+        Some of ``working``, ``episodic`` (the memories, by default), ``fact``, ``annotation``, ``entity``, ``triple``;
+        ``"all"`` for every one. A server keeps only memories.
+    limit, offset
+        The page; ``limit=None`` for all. ``attrs`` say ``total`` and ``next_offset``.
+    """
+    from ipy_memory import frames
+
+    found = find(session, bank, checked(where), stores_of(store), limit=limit, offset=offset)
+    frame = frames.memories_frame(found.memories, tz=session.clock.tz)
+    frame.attrs |= {
+        **session.provenance(""),
+        "bank": bank,
+        "where": dict(where or {}),
+        "total": found.total,
+        "offset": offset,
+        "next_offset": found.next_offset,
+    }
+    return frame
+
+
+def find(
+    session: MemorySession,
+    bank: str | None,
+    where: Mapping[str, str],
+    stores: Sequence[str],
+    *,
+    limit: int | None,
+    offset: int,
+) -> listing.Page:
+    """Return a page of rows."""
+    if (limit is not None and limit < 1) or offset < 0:
+        raise ToolInputError("memories: limit must be at least 1 and offset at least 0")
+    served = session.live_backend()
+    if isinstance(served, HindsightBackend):
+        return remote.page(served, bank or served.retain_bank, where, limit=limit, offset=offset)
+    backend = local_backend(session, "browsing")
+    banks = open_banks(backend, chosen_targets(backend, bank))
+    return listing.page(banks, stores, where, limit=limit, offset=offset)
+
+
+def chain(session: MemorySession, memory_id: str, bank: str | None = None) -> DataFrame:
+    """Return a memory with all that it replaced and all that replaced it, the oldest first.
+
+    Raises
+    ------
+    MemoryNotFoundError
+        No bank that was asked has the id.
+    """
+    from ipy_memory import frames
+
+    backend = local_backend(session, "a chain of replacements")
+    for one in open_banks(backend, chosen_targets(backend, bank)):
+        if start := _by_id(one, memory_id):
+            return frames.memories_frame(_chain(one, start), tz=session.clock.tz)
+    raise MemoryNotFoundError(f"No memory has the id {memory_id}.", hint="%memory browse lists them")
+
+
+def _chain(bank: Bank, start: Memory) -> list[Memory]:
+    """Return the line through a memory; one that goes in a circle is walked once."""
+    found = {start.id: start}
+    newer = [start]
+    while (after := newer[-1].superseded_by) and after not in found and (memory := _by_id(bank, after)):
+        newer.append(memory)
+        found[memory.id] = memory
+    older: list[Memory] = []
+    waiting = [start.id]
+    while waiting:
+        for memory in listing.replaced_by(bank, waiting.pop(0)):
+            if memory.id not in found:
+                found[memory.id] = memory
+                older.append(memory)
+                waiting.append(memory.id)
+    return [*reversed(older), *newer]
+
+
+def _by_id(bank: Bank, memory_id: str) -> Memory | None:
+    found = listing.page([bank], listing.MEMORY_STORES, {"id": memory_id}, limit=1).memories
+    return found[0] if found else None
+
+
+def checked(where: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return filters as texts; one that is unknown, or no text or date, is an error that names the valid ones."""
+    found = {}
+    for name, value in (where or {}).items():
+        if name not in listing.FILTERS:
+            raise ToolInputError(
+                f"memories: there is no filter {name!r}.", hint=f"there are {', '.join(listing.FILTERS)}"
+            )
+        if value is None:
+            continue
+        text = value.isoformat() if name in {"since", "until"} and hasattr(value, "isoformat") else value
+        if not isinstance(text, str):
+            raise ToolInputError(f"memories: filter {name!r} takes a text, not {type(value).__name__}")
+        if name == "state" and text not in STATES:
+            raise ToolInputError(f"memories: no memory is {text!r}.", hint=f"states are {', '.join(STATES)}")
+        found[name] = text
+    return found
+
+
+STATES = ("live", "superseded", "expired")
+"""What a memory can be."""
+
+
+def stores_of(store: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the stores that were asked for."""
+    if store is None:
+        return listing.MEMORY_STORES
+    if store == "all":
+        return listing.STORES
+    asked = (store,) if isinstance(store, str) else tuple(store)
+    for one in asked:
+        if one not in listing.STORES:
+            raise ToolInputError(
+                f"memories: there is no store {one!r}.", hint=f"there are all, {', '.join(listing.STORES)}"
+            )
+    return asked
