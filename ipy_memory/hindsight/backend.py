@@ -156,6 +156,7 @@ class HindsightBackend:
         limit: int | None = None,
         touch: bool = True,  # noqa: ARG002  the server keeps no counters
         cancel: Event | None = None,
+        traces: object = None,  # noqa: ARG002  the server gives no account
     ) -> Answer:
         """Return the server's hits in its order (R-23 to R-28); ``limit`` cuts them here."""
         hits, notes = self.service.recall(query, None if cancel is None else cancel.is_set)
@@ -277,8 +278,8 @@ class HindsightBackend:
         """Make a prepared recall the session's, unless another was taken or the state was rebuilt since (A-05)."""
         if turn is not self._first_turn:
             return False
-        self._first_turn = None
         self.last_recall_snippet = block
+        self._first_turn = None  # the last step, so that an interrupted one can be taken again
         return True
 
     def compaction(self, messages: Sequence[Message]) -> str | None:

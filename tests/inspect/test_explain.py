@@ -21,6 +21,7 @@ from tests.conformance.kinds.recall import RecordedEmbedder, unpack
 from tests.inspect.conftest import OpenSession
 
 PACKAGE = Path(__file__).parents[2] / "ipy_memory"
+KINDS = (TERM, BASE, FACTOR)
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
@@ -43,12 +44,12 @@ def test_the_parts_add_up_to_the_score_of_every_recorded_hit(stem: str, tmp_path
         ]
         traces: list[Trace] = []
         hits = scoped_recall(banks, asked["query"], asked["recallLimit"], should_touch=False, traces=traces).hits
-        frame = explain(hits, traces)
+        rows = explain(hits, traces).to_dict("records")
         for place, hit in enumerate(hits, 1):
-            rows = frame[frame["place"] == place]
-            score = base = rows.loc[rows["kind"] == BASE, "effect"].item()
-            assert rows.loc[rows["kind"] == TERM, "effect"].sum() == pytest.approx(base)
-            for factor in rows.loc[rows["kind"] == FACTOR, "effect"]:
+            effects = {kind: [r["effect"] for r in rows if (r["place"], r["kind"]) == (place, kind)] for kind in KINDS}
+            (score,) = effects[BASE]
+            assert sum(effects[TERM]) == pytest.approx(score)
+            for factor in effects[FACTOR]:
                 score *= factor
             assert js.round4(score) == hit.score
             seen += 1
