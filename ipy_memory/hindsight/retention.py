@@ -107,6 +107,7 @@ class AutoRetention:
         self._elsewhere = (0, "")
         self._sent: Sent | None = None
         self._window: str | None = None
+        self._due_from: float | None = None
         self.last_turn = 0
 
     def reset(self) -> None:
@@ -153,7 +154,10 @@ class AutoRetention:
         else:
             # After an interrupt the same name again: what may have arrived is replaced, not stored twice.
             document = self._window = self._window or f"{session_id}-{now}"
-            content = window_text(messages, window)
+            # What a failed attempt should have stored is still due, however long ago that was (A-04).
+            turns = user_turns(messages)
+            self._due_from = min(max(0, turns - window), turns if self._due_from is None else self._due_from)
+            content = window_text(messages, turns - self._due_from)
         if content is not None:
             started = None if self._started is None else parse_ms(self._started, self._clock.tz)
             self._service.send_transcript(
@@ -164,7 +168,7 @@ class AutoRetention:
             )
             self._sent = sent
             self.last_turn = user_turns(messages)
-        self._window = None
+        self._window = self._due_from = None
 
     def _begin(self, messages: Sequence[Message], session_id: str) -> int:
         """Return where the part of the log begins that no other document holds; a rewritten log begins at its start."""

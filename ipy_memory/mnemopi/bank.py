@@ -249,18 +249,18 @@ class Bank:
                 raise ReadOnlyBankError(
                     "The bank was opened for reading only.", where=self.where, hint="Open it for writing."
                 )
-            self.connection.execute("BEGIN IMMEDIATE")
-            self._depth = 1
-            try:
+            try:  # BEGIN belongs inside: an interrupt may come just after it
+                self.connection.execute("BEGIN IMMEDIATE")
+                self._depth = 1
                 yield self.connection
+                self._depth = 0
                 self.connection.execute("COMMIT")
             except BaseException:
+                self._depth = 0
                 self._taken_back += 1
                 if self.connection.in_transaction:
                     self.connection.execute("ROLLBACK")
                 raise
-            finally:
-                self._depth = 0
 
     @contextmanager
     def savepoint(self) -> Iterator[sqlite3.Connection]:
@@ -295,8 +295,8 @@ class Bank:
             if connection.in_transaction:
                 yield connection
                 return
-            connection.execute("BEGIN")
             try:
+                connection.execute("BEGIN")
                 yield connection
             finally:
                 if connection.in_transaction:

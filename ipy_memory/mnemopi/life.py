@@ -98,7 +98,8 @@ class MnemopiSession(MnemopiBackend):
         def take() -> bool:
             if self.first_turn_done:
                 return False
-            self.first_turn_done, self.last_recall_block = True, block
+            self.last_recall_block = block
+            self.first_turn_done = True  # the last step, so that an interrupted one can be taken again
             return True
 
         return FirstTurn(block, take)
