@@ -118,6 +118,8 @@ class Editable(Protocol):
         replacement_id: str | None = None,
         base: str | None = None,
         force: bool = False,
+        purge: bool = False,
+        dry_run: bool = False,
     ) -> Edited:
         """Edit with the safeguards of M-06; the answer can be handed to :meth:`undo`."""
         ...

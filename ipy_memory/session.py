@@ -199,6 +199,8 @@ class MemorySession(SessionLife):
         replacement_id: str | None = None,
         base: str | None = None,
         force: bool = False,
+        purge: bool = False,
+        dry_run: bool = False,
     ) -> Edited:
         """Edit one memory as a person does (M-06).
 
@@ -216,6 +218,10 @@ class MemorySession(SessionLife):
             The text that was read before the edit: an update is refused if it is another one by now.
         force
             Allow an update whose text is the memory's own cut preview.
+        purge
+            Leave no byte of a forgotten text in the file; the bank is not copied before.
+        dry_run
+            Only tell how it would go; nothing is opened for writing.
 
         Returns
         -------
@@ -230,6 +236,8 @@ class MemorySession(SessionLife):
             replacement_id=replacement_id,
             base=base,
             force=force,
+            purge=purge,
+            dry_run=dry_run,
         )
 
     def undo(self, done: Edited) -> bool:

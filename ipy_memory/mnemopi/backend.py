@@ -14,6 +14,7 @@ from ipy_memory import text
 from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError, ReadOnlyBankError
 from ipy_memory.mnemopi import edit as editing
 from ipy_memory.mnemopi import reports
+from ipy_memory.mnemopi.change import backup_beside
 from ipy_memory.mnemopi.consolidation import promote_before_trim
 from ipy_memory.mnemopi.pending import drain
 from ipy_memory.mnemopi.readers import READ, TOUCH, WRITE, OpenBanks, Target, name_in_file
@@ -67,6 +68,8 @@ class MnemopiBackend:
         self.session_id = session_id
         self.home = home
         self.last_recall_block: str | None = None
+        self.backups: dict[Path, Path] = {}
+        self.edits: list[tuple[editing.Edited, ...]] = []
         self._legacy: tuple[LegacyVerdict, ...] | None = None
 
     @property
@@ -208,10 +211,15 @@ class MnemopiBackend:
         replacement_id: str | None = None,
         base: str | None = None,
         force: bool = False,
+        purge: bool = False,
+        dry_run: bool = False,
     ) -> editing.Edited:
-        """Edit as a person does: no cut preview over a whole text, no text over another's (M-06)."""
-        return editing.edit(
-            self._existing(WRITE),
+        """Edit as a person does: no cut preview over a whole text, no text over another's (M-06).
+
+        Each bank is copied before its first edit, but not before a purge, which leaves no byte of the text.
+        """
+        done = editing.edit(
+            self._existing(READ if dry_run else WRITE),
             op,
             id,
             content=content,
@@ -219,11 +227,25 @@ class MnemopiBackend:
             replacement_id=replacement_id,
             preview_chars=None if force else PREVIEW_UNITS,
             base=base,
+            purge=purge,
+            dry_run=dry_run,
+            prepare=(lambda _: None) if purge else self.back_up_once,
         )
+        if not dry_run and done.status in ("updated", "invalidated"):
+            self.edits.append((done,))
+        return done
 
     def undo(self, done: editing.Edited) -> bool:
         """Take back an update or an invalidation."""
-        return editing.undo(self._existing(WRITE), done)
+        there = editing.undo(self._existing(WRITE), done)
+        if (done,) in self.edits:
+            self.edits.remove((done,))
+        return there
+
+    def back_up_once(self, bank: Bank) -> None:
+        """Copy a bank beside itself, if this session has not done so yet."""
+        if bank.path not in self.backups:
+            self.backups[bank.path] = backup_beside(bank)
 
     def memory(self, id: str) -> Memory:  # noqa: A002
         """Return one memory in full, from the first bank in scope that has it (R-13)."""

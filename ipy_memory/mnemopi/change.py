@@ -6,6 +6,7 @@ import errno
 import os
 import sqlite3
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from ipy_memory.mnemopi.bank import Bank
 
 Store = Literal["working", "episodic", "fact"]
+
+BACKUP = ".backup"
+"""How the name of a bank's copy ends."""
 
 _FIELDS = {
     "id": "id",
@@ -230,3 +234,19 @@ def backup(bank: Bank, target: str | Path) -> Path:
     finally:
         partial.unlink(missing_ok=True)
     return target
+
+
+def backup_beside(bank: Bank) -> Path:
+    """Copy the whole bank into a new file in its own folder, named with the time; return that file."""
+    stamp = iso(bank.clock.now_ms())[:19].replace(":", "")
+    name = f"{bank.path.name}.{stamp}Z"
+    for number in range(1, 1000):
+        target = bank.path.with_name(f"{name}{'' if number == 1 else f'-{number}'}{BACKUP}")
+        if not target.exists():
+            return backup(bank, target)
+    raise BankError("There are too many copies of this moment already.", where=bank.where)
+
+
+def backups(path: Path) -> list[Path]:
+    """Return the copies of a bank that lie beside it, the oldest first."""
+    return sorted(path.parent.glob(f"{escape(path.name)}.*{BACKUP}"))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from ipy_memory import text
 from ipy_memory.errors import EditRefusedError, MemoryNotFoundError, MemoryToolkitError, ToolInputError
@@ -12,7 +13,7 @@ from ipy_memory.js import clamp01, clip, json_text, number_text
 from ipy_memory.mnemopi.change import Store, find, forget, invalidate, restore, update
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from ipy_memory.mnemopi.bank import Bank
     from ipy_memory.mnemopi.change import Invalidation
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 Operation = Literal["update", "forget", "invalidate"]
 Status = Literal["updated", "deleted", "invalidated", "not_found", "not_editable"]
 
+_DONE: Mapping[Operation, Status] = {"update": "updated", "forget": "deleted", "invalidate": "invalidated"}
 _ADDRESS = re.compile(r"memory://([^/?#]*)")
 
 
@@ -63,6 +65,9 @@ def edit(
     replacement_id: str | None = None,
     preview_chars: int | None = None,
     base: str | None = None,
+    purge: bool = False,
+    dry_run: bool = False,
+    prepare: Callable[[Bank], object] = lambda _: None,
 ) -> Edited:
     """Carry out one ``memory_edit``; the first bank that takes it wins (M-02 to M-04).
 
@@ -74,6 +79,12 @@ def edit(
         Refuse an update whose content is the memory's own preview of this length (M-06); ``None`` asks nothing.
     base
         Refuse an update of a memory whose text is not this one any more; ``None`` asks nothing.
+    purge
+        Leave no byte of a forgotten text in the file.
+    dry_run
+        Only tell how it would go; the banks may be open for reading.
+    prepare
+        Called with the bank before it is written.
 
     Raises
     ------
@@ -90,26 +101,57 @@ def edit(
         if before is None:
             continue
         store: Store = before.store  # type: ignore[assignment]
-        undo = None
         if store == "fact":
             refused = refused or Edited(memory_id, "not_editable", bank.name, store, before)
             continue
-        if op == "update":
-            if content is not None and preview_chars is not None:
-                _check_whole(before, content, preview_chars)
-            weight = None if importance is None else clamp01(importance)
-            with bank.transaction():
-                if base is not None:
-                    _check_unchanged(find(bank, memory_id), base, bank)
-                if update(bank, memory_id, content=content, importance=weight):
-                    return Edited(memory_id, "updated", bank.name, store, before)
-        elif op == "forget":
-            if forget(bank, memory_id):
-                return Edited(memory_id, "deleted", bank.name, store, before)
-        elif undo := invalidate(bank, memory_id, replacement_id):
-            return Edited(memory_id, "invalidated", bank.name, undo.store, before, undo)
+        if content is not None and preview_chars is not None:
+            _check_whole(before, content, preview_chars)
+        if editable(bank, before, op):
+            if dry_run:
+                return Edited(memory_id, _DONE[op], bank.name, store, before)
+            prepare(bank)
+            change = _Change(content, importance, replacement_id, base, purge)
+            if done := _carried_out(bank, op, before, change):
+                return done
         refused = refused or Edited(memory_id, "not_found", bank.name, store, before)
     return refused or Edited(memory_id, "not_found")
+
+
+def editable(bank: Bank, memory: Memory, op: Operation) -> bool:
+    """Return whether an operation can take a memory: of this bank's session, or in reach for an invalidation (M-03)."""
+    own = memory.session_id == bank.name
+    if op == "invalidate":
+        return memory.store != "fact" and (own or memory.scope == "global")
+    return memory.store == "working" and own
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What an edit brings along."""
+
+    content: str | None = None
+    importance: float | None = None
+    replacement_id: str | None = None
+    base: str | None = None
+    purge: bool = False
+
+
+def _carried_out(bank: Bank, op: Operation, before: Memory, change: _Change) -> Edited | None:
+    """Write one edit; ``None`` if the memory is gone by now."""
+    revoked = None
+    if op == "update":
+        weight = None if change.importance is None else clamp01(change.importance)
+        with bank.transaction():
+            if change.base is not None:
+                _check_unchanged(find(bank, before.id), change.base, bank)
+            there = update(bank, before.id, content=change.content, importance=weight)
+    elif op == "forget":
+        there = forget(bank, before.id, purge=change.purge)
+    else:
+        revoked = invalidate(bank, before.id, change.replacement_id)
+        there = revoked is not None
+    store = cast("Store", before.store)
+    return Edited(before.id, _DONE[op], bank.name, store, before, revoked) if there else None
 
 
 def undo(banks: Sequence[Bank], done: Edited) -> bool:
