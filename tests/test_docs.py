@@ -83,7 +83,8 @@ def _public(module: object) -> Iterator[tuple[str, object]]:
             yield name, value
         if inspect.isclass(value):
             for inner, member in vars(value).items():
-                if not inner.startswith("_") and (inspect.isfunction(member) or isinstance(member, property)):
+                named = inspect.isfunction(member) and not member.__name__.startswith("_")
+                if not inner.startswith("_") and (named or isinstance(member, property)):
                     yield f"{name}.{inner}", member
 
 
