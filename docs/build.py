@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
 from pathlib import Path
 
 import pdoc.render
@@ -30,6 +31,9 @@ MODULES = (
 
 def main(folder: str) -> int:
     """Write the pages; a docstring that cannot be rendered, or a name that is not there, is an error."""
+    warnings.simplefilter("error")
+    # A named tuple's own constructor is made in a module that knows none of our names.
+    warnings.filterwarnings("ignore", message=r".* for ipy_memory\.\S*\.__init__\.")
     for name in ipy_memory.__all__:
         setattr(ipy_memory, name, getattr(ipy_memory, name))  # pdoc does not see what is loaded on first use
     frames.__all__ = [name for name in frames.__all__ if name != "DataFrame"]  # its pages are pandas' own
