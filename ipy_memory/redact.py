@@ -9,7 +9,8 @@ from typing import Any
 MARK = "[REDACTED]"
 """What stands in the place of a credential."""
 
-_RUN = re.compile(r"[A-Za-z0-9_-]+")
+# A keyword, a delimiter and a credential are at least this long together.
+_RUN = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{15,}+")
 _DELIMITER = re.compile(r"[_-]")
 _KEYWORD = re.compile(r"(?:password|secret|token|key|tok|sk|pk|rk)\Z")
 _SEGMENT = "[A-Za-z0-9_-]{16,}+"
