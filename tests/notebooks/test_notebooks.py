@@ -10,6 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from ipy_memory.settings_table import SCOPINGS
 from notebooks.refresh import CELL_SECONDS, HERE, environment, normal, notebooks, run
 
 RULES = HERE / "sanitize.cfg"
@@ -63,6 +64,25 @@ def test_a_cell_that_may_fail_does_fail(path: Path) -> None:
             errors = [output for output in cell.outputs if output.output_type == "error"]
             assert errors, f"cell {number} is tagged and does not fail"
             assert [len(error.traceback) for error in errors] == [1], f"cell {number} shows more than one line"
+
+
+@pytest.mark.claim("N-05")
+@pytest.mark.parametrize("backend", ["mnemopi", "hindsight"])
+@pytest.mark.parametrize("mode", SCOPINGS)
+def test_every_scoping_mode_is_exercised_and_recalled_from(backend: str, mode: str) -> None:
+    (path,) = HERE.glob(f"*_scoping_{backend}.ipynb")
+    cells = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    at = cells.index(f"%memory scope {mode}")
+    assert any(cell.startswith(("%retain", "%recall")) for cell in cells[at + 1 : at + 2])
+    assert any("recall" in cell for cell in cells[at + 1 :])
+
+
+@pytest.mark.claim("N-05")
+def test_the_legacy_rescue_is_exercised() -> None:
+    (path,) = HERE.glob("*_legacy_rescue.ipynb")
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    tags = {tag for cell in cells for tag in cell.metadata.get("tags", ())}
+    assert {"claim:L-01", "claim:L-02"} <= tags
 
 
 def test_there_are_at_most_five_sanitize_rules_each_with_its_reason() -> None:
