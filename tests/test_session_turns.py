@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
 from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
+from ipy_memory.errors import MemoryToolkitError, NoBackendError, NotInitialisedError
 from ipy_memory.session import MemorySession, open_session
 from ipy_memory.turns import Message
 from tests.hindsight.stub import StubServer
@@ -54,7 +55,7 @@ class World:
             clock=self.clock,
             ids=FixedIds(),
             timers=self.timers,
-            **({"session_id": "sess-1", "resumed": False} | more),
+            **dict[str, Any]({"session_id": "sess-1", "resumed": False} | more),
         )
         self.opened.append(session)
         return session
@@ -247,7 +248,7 @@ class Interrupter:
         self.modules = modules
         self.fired = False
 
-    def __enter__(self) -> Interrupter:
+    def __enter__(self) -> Self:
         sys.settrace(self._trace)
         return self
 
@@ -311,7 +312,8 @@ def test_a_turn_is_committed_once_or_not_at_all_wherever_it_is_interrupted(
                 assert "The harbour opens at six." in turn.context, at
                 turn.answer("Answer number 2.")
             assert len(session.messages) == committed + 2, at
-            shown = [row.text for row in session.backend.queue_rows()] if backend == "hindsight" else []
+            live: Any = session.backend
+            shown = [row.text for row in live.queue_rows()] if backend == "hindsight" else []
             session.close()
             for question, count in (("Question 1", committed // 2), ("Question 2", 1)):
                 times = stored_times(world, backend, question)
@@ -322,3 +324,359 @@ def test_a_turn_is_committed_once_or_not_at_all_wherever_it_is_interrupted(
             assert len(stored) <= 1, at
             assert {*stored, *shown} == {"The harbour opens at six."}, at
     assert at > 20
+
+
+# ---- restarts
+
+
+@both
+@pytest.mark.claim("A-06", "A-07", "A-09", "A-10")
+@pytest.mark.parametrize("broken_off_after", range(1, 9))
+def test_a_restart_stores_no_turn_twice_and_loses_none(world: World, backend: str, broken_off_after: int) -> None:
+    off = {"mnemopi.autoRecall": False, "hindsight.autoRecall": False}
+    first = world.open(backend, off, every=3)
+    speak(first, *range(1, broken_off_after + 1))
+    first.backend = None  # the process ends without a word
+    stored = world.transcripts(backend)
+    answer_for_documents(world)
+    world.clock.advance(60_000)
+    second = world.open(backend, off, every=3, resumed=True)
+    second.messages = list(first.messages)
+    speak(second, *range(broken_off_after + 1, 13))
+    second.force_retain()
+    texts = world.transcripts(backend)
+    assert texts[: len(stored)] == stored
+    assert [str(texts).count(f"Question {n} ") for n in range(1, 13)] == [1] * 12
+
+
+def answer_for_documents(world: World) -> None:
+    """Let the stand-in server give back the documents that it was sent."""
+    documents = {}
+    for request in world.stub.requests:
+        for item in (request["body"] or {}).get("items", ()):
+            if "document_id" in item:
+                documents[item["document_id"]] = item["content"]
+    rules: list[dict[str, Any]] = [
+        {"url_contains": f"/documents/{name}", "body": {"id": name, "original_text": text}}
+        for name, text in documents.items()
+    ]
+    listed = {"items": [{"id": name} for name in documents]}
+    world.stub.answer_with([*rules, {"method": "GET", "url_contains": "/documents?", "body": listed}])
+
+
+@pytest.mark.claim("A-07")
+def test_b069_a_shortened_log_after_a_restart_replaces_no_longer_document(world: World) -> None:
+    first = world.open("hindsight", every=5)
+    speak(first, *range(1, 21))
+    [(name, long)] = documents_of(world).items()
+    assert (name, long.count("Question")) == ("sess-1", 20)
+    answer_for_documents(world)
+    second = world.open("hindsight", every=1, resumed=True)
+    second.messages = first.messages[-6:]
+    speak(second, 21)
+    documents = documents_of(world)
+    assert documents["sess-1"] == long
+    [again] = [text for name, text in documents.items() if name != "sess-1"]
+    assert [f"Question {n} " in again for n in (18, 19, 20, 21)] == [False, False, False, True]
+    assert set(documents) == {"sess-1", f"sess-1-r{world.clock.now_ms()}"}
+
+
+def documents_of(world: World) -> dict[str, str]:
+    found = {}
+    for request in world.stub.requests:
+        for item in (request["body"] or {}).get("items", ()):
+            if "document_id" in item:
+                found[item["document_id"]] = item["content"]
+    return found
+
+
+@pytest.mark.claim("A-07", "A-04")
+def test_when_nobody_knows_what_is_stored_nothing_is_left_out(world: World) -> None:
+    first = world.open("hindsight")
+    speak(first, 1, 2)
+    world.stub.answer_with([{"method": "GET", "status": 404, "body": {"detail": "Bank 'omp' not found"}}])
+    second = world.open("hindsight", resumed=True)
+    second.messages = list(first.messages)
+    speak(second, 3)
+    documents = documents_of(world)
+    assert documents["sess-1"].count("Question") == 2
+    assert documents[f"sess-1-r{world.clock.now_ms()}"].count("Question") == 3
+
+
+def test_a_given_session_id_is_taken_as_begun_elsewhere_and_a_new_one_is_not(world: World) -> None:
+    assert world.open("hindsight", resumed=None).resumed
+    assert not world.open("hindsight", session_id=None, resumed=None).resumed
+
+
+@both
+@pytest.mark.claim("A-13", "A-09")
+def test_the_end_of_a_session_stores_the_rest_on_local_banks_only(world: World, backend: str) -> None:
+    session = world.open(backend, every=4)
+    speak(session, 1, 2)
+    assert world.transcripts(backend) == []
+    session.close()
+    assert len(world.transcripts(backend)) == (1 if backend == "mnemopi" else 0)
+    session.close()
+
+
+@pytest.mark.claim("A-13")
+def test_the_end_of_a_local_session_neither_extracts_nor_makes_a_bank_for_nothing(world: World) -> None:
+    world.open("mnemopi").close()
+    assert not world.bank().exists()
+    session = world.open("mnemopi", every=4)
+    with session.turn("I work at the harbour office.") as turn:
+        turn.answer("Noted.")
+    session.close()
+    assert rows(world.bank(), "SELECT count(*) FROM facts") == [(0,)]
+
+
+# ---- other banks
+
+
+@pytest.mark.claim("S-13", "Q-10", "B-01")
+@pytest.mark.parametrize(
+    "change", [{"hindsight.bankId": "new"}, {"hindsight.bankIdPrefix": "new"}, {"hindsight.scoping": "per-project"}]
+)
+def test_a_live_change_of_the_bank_first_sends_what_waits_to_the_old_one(
+    world: World, change: dict[str, object]
+) -> None:
+    session = world.open("hindsight")
+    session.retain("For the old bank.")
+    session.change_settings(change)
+    new = session.live_backend().retain_bank
+    assert new != "omp"
+    session.retain("For the new bank.")
+    session.flush()
+    assert world.sent == ["PUT omp", "POST omp/memories", f"PUT {new}", f"POST {new}/memories"]
+    assert list(session.backend.known_banks) == ["omp", new]  # type: ignore[union-attr]
+
+
+@pytest.mark.claim("S-13")
+def test_other_live_changes_move_nothing(world: World) -> None:
+    session = world.open("hindsight")
+    session.retain("Waits.")
+    session.change_settings({"hindsight.recallBudget": "high"})
+    session.recall("q")
+    assert world.stub.requests[0]["body"]["budget"] == "mid"
+    assert world.sent == ["POST omp/memories/recall"]
+    local = world.open("mnemopi")
+    local.change_settings({"mnemopi.scoping": "global"})
+    local.retain("The harbour opens at six.")
+    assert world.bank().exists()
+
+
+@pytest.mark.claim("Q-10")
+def test_what_the_old_bank_refused_can_still_be_seen_and_sent_to_it(world: World) -> None:
+    session = world.open("hindsight")
+    session.retain("For the old bank.")
+    world.stub.answer_with([{"status": 500, "body": {"detail": "down"}}])
+    session.change_settings({"hindsight.bankId": "new"})
+    backend: Any = session.backend
+    assert [(row.state, row.text) for row in backend.queue_rows()] == [("failed", "For the old bank.")]
+    world.stub.answer_with([])
+    assert backend.resend().sent == 1
+    assert world.sent[-1] == "POST omp/memories"
+    assert backend.queue_rows() == []
+
+
+@both
+@pytest.mark.claim("S-13", "Q-10", "A-06", "A-09")
+@pytest.mark.parametrize("scoping", ["per-project", "per-project-tagged", "global"])
+def test_another_folder_is_taken_over_cleanly(world: World, backend: str, scoping: str) -> None:
+    session = world.open(backend, {f"{backend}.scoping": scoping}, every=2)
+    old = session.live_backend().retain_bank
+    speak(session, 1, 2, 3)
+    session.retain("Known in the old place.")
+    session.rebind("/proj/other")
+    assert session.cwd == "/proj/other"
+    new = session.live_backend().retain_bank
+    assert (new != old) is (scoping == "per-project" or (scoping, backend) == ("per-project-tagged", "mnemopi"))
+    speak(session, 4, 5, 6)
+    session.rebind("/proj/demo")
+    speak(session, 7, 8)
+    session.close()
+    if backend == "mnemopi":
+        shared = world.folder / "mnemopi.db"
+        paths = {name: shared if name == "default" else world.bank(name) for name in (old, new)}
+        query = "SELECT content FROM working_memory WHERE source = 'coding-agent-transcript' ORDER BY rowid"
+        at_home = [text for (text,) in rows(paths[old], query)]
+        away = [] if scoping == "global" else [text for (text,) in rows(paths[new], query)]
+    else:
+        stored: dict[tuple[str, ...], list[str]] = {}
+        latest = {}
+        for request in world.stub.requests:
+            for item in (request["body"] or {}).get("items", ()):
+                if "document_id" in item:
+                    latest[request["url"], item["document_id"]] = (tuple(item.get("tags", ())), item["content"])
+        for (url, _), (tags, text) in latest.items():
+            stored.setdefault((url.split("/")[4], *tags), []).append(text)
+        at_home, away = stored.pop(next(iter(stored))), [text for texts in stored.values() for text in texts]
+    home, elsewhere = str(at_home), str(away)
+    if scoping == "global":
+        home, elsewhere = home + elsewhere, home + elsewhere
+    assert [home.count(f"Question {n} ") for n in (1, 2, 3, 7, 8)] == [1] * 5
+    assert [elsewhere.count(f"Question {n} ") for n in (4, 5, 6)] == [1] * 3
+    if scoping != "global":
+        assert "Question 4" not in home
+        assert "Question 3" not in elsewhere
+
+
+@pytest.mark.claim("C-02")
+def test_another_folder_brings_its_own_settings_and_keeps_what_a_person_set(world: World) -> None:
+    other = world.folder / "other"
+    (other / ".omp").mkdir(parents=True)
+    (other / ".omp" / "config.yml").write_text("mnemopi:\n  bank: team\n  retainEveryNTurns: 9\n")
+    session = world.open("mnemopi", every=2)
+    session.rebind(other)
+    assert session.live_backend().retain_bank.startswith("team-other-")
+    assert session.settings.get("mnemopi.retainEveryNTurns") == 2
+    (other / ".omp" / "config.yml").write_text("memory:\n  backend: 'off'\n")
+    undecided = world.open("mnemopi")
+    undecided.change_settings({"memory.backend": None})
+    undecided.rebind(other)
+    with pytest.raises(NoBackendError):
+        undecided.recall("x")
+
+
+# ---- clearing
+
+
+@both
+@pytest.mark.claim("A-11", "R-17", "Q-10")
+def test_clear_leaves_what_it_should(world: World, backend: str) -> None:
+    session = world.open(backend)
+    session.retain("The harbour opens at six.")
+    speak(session, 1, 2)
+    if backend == "hindsight":
+        session.retain("Waits.")
+        assert session.clear_files() == []
+        done = session.clear()
+        assert world.sent[-1] == "POST omp/memories"
+        assert not [sent for sent in world.sent if sent.startswith("DELETE")]
+        assert "omp" in (done.warning or "")
+        with pytest.raises(NotInitialisedError, match=r"^Hindsight backend is not initialised for this session\.$"):
+            session.recall("harbour")
+        speak(session, 3)
+        return
+    assert session.clear_files() == [world.bank()]
+    done = session.clear()
+    assert done.deleted[0] == world.bank()
+    [copy] = done.copies
+    assert copy.parent == world.bank().parent
+    assert rows(copy, "SELECT content FROM working_memory")[0] == ("The harbour opens at six.",)
+    assert session.recall("harbour").hits == ()
+    speak(session, 3)
+    session.close()
+    # What was said before the clear does not come back.
+    assert [stored_times(world, backend, f"Question {n}") for n in (1, 2, 3)] == [0, 0, 1]
+
+
+@pytest.mark.claim("A-11")
+def test_a_clear_whose_copy_fails_deletes_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = world.open("mnemopi")
+    session.retain("The harbour opens at six.")
+
+    def full(*_: object) -> Path:
+        raise MemoryToolkitError("no room")
+
+    monkeypatch.setattr("ipy_memory.mnemopi.life.backup", full)
+    with pytest.raises(MemoryToolkitError, match="no room"):
+        session.clear()
+    assert session.recall("harbour").hits
+    assert session.clear(backup=False).copies == ()
+    assert session.recall("harbour").hits == ()
+
+
+@both
+def test_a_sub_agent_clears_nothing(world: World, backend: str) -> None:
+    child = world.open(backend).child()
+    with pytest.raises(MemoryToolkitError, match="sub-agent"):
+        child.clear()
+
+
+# ---- enqueue, notices, the end
+
+
+@both
+@pytest.mark.claim("A-12")
+def test_enqueue_stores_what_the_cadence_has_not(world: World, backend: str) -> None:
+    session = world.open(backend, every=9)
+    speak(session, 1, 2)
+    session.retain("Waits.")
+    session.enqueue()
+    assert [stored_times(world, backend, f"Question {n}") for n in (1, 2)] == [1, 1]
+    child = session.child()
+    child.messages = list(session.messages)
+    before = len(world.sent)
+    child.enqueue()
+    assert len(world.sent) == before
+
+
+@pytest.mark.claim("Q-09")
+def test_a_failed_flush_is_told_to_the_person(world: World) -> None:
+    world.stub.answer_with([{"method": "PUT"}, {"status": 503, "body": {"detail": "overloaded"}}])
+    session = world.open("hindsight")
+    session.retain("Lost?")
+    session.flush()
+    [notice] = session.notices
+    assert notice == ("warning", "Memory retention failed for 1 memory: retainBatch failed: overloaded", "Hindsight")
+
+
+@pytest.mark.claim("Q-06")
+def test_a_session_that_took_another_state_drops_what_the_old_one_holds(world: World) -> None:
+    session = world.open("hindsight")
+    session.retain("Waits.")
+    old, session.backend = session.backend, None
+    assert old is not None
+    old.flush()
+    assert (world.sent, session.notices) == ([], [])
+
+
+@both
+@pytest.mark.claim("A-06", "A-09")
+def test_a_compaction_and_a_resumed_conversation_are_seen(world: World, backend: str) -> None:
+    session = world.open(backend)
+    if backend == "mnemopi":
+        session.retain("The harbour opens at six.")
+    assert session.pre_compaction_context() is None
+    session.messages = [Message("user", "When does the harbour open?"), Message("assistant", "At six.")]
+    assert "The harbour opens at six." in (session.pre_compaction_context() or "")
+
+
+@pytest.mark.claim("B-04")
+def test_b016_a_frozen_snapshot_never_changes_the_instructions(world: World) -> None:
+    world.stub.answer_with([{"method": "GET", "body": MODELS}])
+    session = world.open(
+        "hindsight", {"hindsight.mentalModelsEnabled": True, "hindsight.mentalModelRefreshIntervalMs": 0}
+    )
+    session.start()
+    world.timers.advance(0)
+    with session.turn("Question 1 about the harbour") as first:
+        first.answer("Answer.")
+    newer = {"items": [{"id": "m", "name": "M", "content": "Anna likes coffee."}]}
+    world.stub.answer_with([{"method": "GET", "body": newer}])
+    world.clock.advance(10**9)
+    with session.turn("Question 2 about the harbour") as second:
+        second.answer("Answer.")
+    world.timers.advance(0)
+    assert session.developer_instructions() == second.instructions == first.instructions
+    session.backend.models.reload()  # type: ignore[union-attr]
+    assert "coffee" in session.developer_instructions()
+
+
+@pytest.mark.claim("A-06", "E-05")
+def test_b064_a_retain_by_hand_leaves_the_sessions_document_alone(world: World) -> None:
+    session = world.open("hindsight")
+    speak(session, 1, 2)
+    before = documents_of(world)
+    session.retain("One fact.")
+    session.flush()
+    assert documents_of(world) == before
+    assert world.retained("hindsight") == ["One fact."]
+
+
+@pytest.mark.claim("S-04", "S-05")
+def test_b071_a_tagged_scope_says_its_filter_and_never_sends_an_empty_one(world: World) -> None:
+    session = world.open("hindsight", cwd="/")
+    assert session.recall("q").attrs["filter"] == "project:unknown + untagged"
+    assert world.stub.requests[0]["body"]["tags"] == ["project:unknown"]

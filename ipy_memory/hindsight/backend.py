@@ -104,7 +104,8 @@ class HindsightBackend:
         self._notify = notify
         self._started = started
         self._resumed = resumed
-        self._earlier: list[RetainQueue] = []
+        self._suffix_ms = 0
+        self._earlier: list[tuple[RetainQueue, Service]] = []
         self._closed = False
         self._recalled: dict[str, None] = {}
         self.known_banks = KnownBanks()
@@ -112,7 +113,8 @@ class HindsightBackend:
         atexit.register(self._at_exit)
 
     def _new_suffix(self) -> str:
-        return f"-r{self._clock.now_ms()}"
+        self._suffix_ms = max(self._clock.now_ms(), self._suffix_ms + 1)  # each begins a document of its own
+        return f"-r{self._suffix_ms}"
 
     def _enter(self, config: HindsightConfig, scope: HindsightScope, suffix: str) -> None:
         self.config = config
@@ -211,18 +213,17 @@ class HindsightBackend:
 
     def queue_rows(self) -> list[QueueRow]:
         """Return what is not known to have arrived, of banks that the session has left too."""
-        return [row for queue in self._queues() for row in queue.rows()]
+        queues = [queue for queue, _ in self._earlier]
+        return [row for queue in [*queues, self.queue] for row in queue.rows()]
 
     def resend(self, *, unknown: bool = False) -> FlushReport:
         """Send again by hand what failed, each to its own bank; ``unknown`` includes what may already have arrived."""
-        report = FlushReport()
-        for queue in self._queues():
+        report = self.queue.resend(unknown=unknown)
+        for queue, service in self._earlier:
             report += queue.resend(unknown=unknown)
-        self._earlier = [queue for queue in self._earlier if queue.unsent()]
+            service.client.close()
+        self._earlier = [one for one in self._earlier if one[0].unsent()]
         return report
-
-    def _queues(self) -> list[RetainQueue]:
-        return [*self._earlier, self.queue]
 
     def status(self) -> Mapping[str, Any]:
         """Return what a person wants to know; never a secret (E-03)."""
@@ -332,7 +333,7 @@ class HindsightBackend:
         old_service.client.close()
         self._enter(config, scope, self._suffix if suffix is None else suffix)
         if unsent := old_queue.unsent():
-            self._earlier.append(old_queue)
+            self._earlier.append((old_queue, old_service))
             self._report_unsent(unsent, old_service.bank)
 
     def clear(self) -> str:
