@@ -26,7 +26,8 @@ def below_floor(
 ) -> None:
     """Note a row that was looked at and matches too little."""
     candidate = trace.candidate(tier.name, id_)
-    candidate.left(Step.BELOW_FLOOR)
+    # One of the newest, which stand in where no row has a word of the query: it is no match at all.
+    candidate.left(Step.BELOW_FLOOR if matched or origin != "fallback" else Step.NO_SHARED_TERM)
     candidate.origin, candidate.parts, candidate.matched = origin, parts, matched
     candidate.value, candidate.floor = lexical, trace.floor
 

@@ -1,0 +1,218 @@
+"""A selected frame of memories, ended and brought back as one: with the count first, and only when confirmed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ipy_memory.errors import EditRefusedError, HindsightError, ToolInputError
+from ipy_memory.hindsight.backend import HindsightBackend
+from ipy_memory.inspect import remote
+from ipy_memory.inspect.local import local_backend
+from ipy_memory.mnemopi.change import find, invalidate, restore
+from ipy_memory.mnemopi.edit import Edited, editable
+from ipy_memory.mnemopi.readers import READ, WRITE, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ipy_memory.frames import DataFrame
+    from ipy_memory.mnemopi.backend import MnemopiBackend
+    from ipy_memory.mnemopi.bank import Bank
+    from ipy_memory.session import MemorySession
+
+NEEDED = ("id", "bank")
+"""The columns that a selection must have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """What was done, or would be done, to a selection.
+
+    Attributes
+    ----------
+    done
+        Whether anything was written.
+    edits
+        One for each memory that was ended, for :func:`restore_all`; empty before a confirmation.
+    counts
+        Bank -> how many memories.
+    skipped
+        Id -> why it was left alone.
+    backups
+        Copies of the banks that were made.
+    """
+
+    verb: str
+    done: bool
+    edits: tuple[Edited, ...]
+    counts: dict[str, int]
+    skipped: dict[str, str]
+    backups: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many memories it is about."""
+        return sum(self.counts.values())
+
+    def __str__(self) -> str:
+        what = f"{self.count} {'memory' if self.count == 1 else 'memories'}"
+        where = ", ".join(f"{number} in bank {bank}" for bank, number in self.counts.items()) or "none"
+        verb = self.verb if self.done else f"would be {self.verb}"
+        lines = [f"{what} {verb}: {where}."]
+        reasons = Counter(self.skipped.values())
+        lines += [f"{number} left alone: {reason}." for reason, number in reasons.items()]
+        lines += [f"Copy of the bank: {copy}" for copy in self.backups]
+        return "\n".join(lines)
+
+
+def invalidate_all(
+    session: MemorySession, selection: DataFrame, *, replacement: str | None = None, confirm: bool = False
+) -> Selected:
+    """End every memory of a selection now; without ``confirm`` only tell how many there are and where.
+
+    Parameters
+    ----------
+    session
+        On either backend.
+    selection
+        A frame with the columns ``id`` and ``bank``, such as ``session.memories()`` or a recall gives.
+    replacement
+        Id of the memory that stands in for them (local banks only).
+    confirm
+        Write. Each bank is copied before a session's first edit, and written in one transaction.
+    """
+    wanted = _wanted(selection)
+    served = session.live_backend()
+    if isinstance(served, HindsightBackend):
+        return _curated(served, [id_ for ids in wanted.values() for id_ in ids], "invalidated", confirm)
+    backend = local_backend(session, "editing a selection")
+    targets = {name: _target(backend, name) for name in wanted}
+    edits: list[Edited] = []
+    counts: dict[str, int] = {}
+    skipped: dict[str, str] = {}
+    for name, ids in wanted.items():
+        bank = backend.banks.get(targets[name], READ)
+        able, unable = _sorted_out(bank, ids)
+        skipped |= unable
+        counts |= {name: len(able)} if able else {}
+        if confirm and able and (bank := backend.banks.get(targets[name], WRITE)) is not None:
+            edits += _ended(backend, bank, able, replacement)
+    if edits:
+        backend.edits.append(tuple(edits))
+    copies = tuple(str(backend.backups[t.path]) for t in targets.values() if confirm and t.path in backend.backups)
+    return Selected("invalidated", confirm, tuple(edits), counts, skipped, copies)
+
+
+def restore_all(session: MemorySession, done: Selected | Sequence[Edited]) -> Selected:
+    """Bring back what :func:`invalidate_all` ended, each memory as it was before."""
+    edits = done.edits if isinstance(done, Selected) else tuple(done)
+    served = session.live_backend()
+    if isinstance(served, HindsightBackend):
+        return _curated(served, [edit.id for edit in edits], "restored", True)
+    backend = local_backend(session, "editing a selection")
+    counts: Counter[str] = Counter()
+    skipped: dict[str, str] = {}
+    for name in dict.fromkeys(edit.bank for edit in edits if edit.bank):
+        bank = backend.banks.get(_target(backend, name), WRITE)
+        if bank is None:
+            continue
+        with bank.transaction():
+            for edit in edits:
+                if edit.bank != name or edit.undo is None:
+                    continue
+                if restore(bank, edit.undo):
+                    counts[name] += 1
+                else:
+                    skipped[edit.id] = "not there any more"
+    if edits in backend.edits:
+        backend.edits.remove(edits)
+    return Selected("restored", True, (), dict(counts), skipped)
+
+
+def undo_last(session: MemorySession) -> str:
+    """Take back the last edit of this session, be it of one memory or of a selection; return what was done.
+
+    Raises
+    ------
+    EditRefusedError
+        There is nothing to undo.
+    """
+    backend = local_backend(session, "undoing")
+    if not backend.edits:
+        raise EditRefusedError(
+            "There is nothing to undo in this session.",
+            hint="only updates and invalidations can be undone; a copy of the bank lies beside it",
+        )
+    last = backend.edits[-1]
+    if len(last) > 1 or last[0].undo is not None:
+        return str(restore_all(session, last))
+    there = backend.undo(last[0])
+    return f"Memory {last[0].id} of bank {last[0].bank} {'is as it was before' if there else 'is not there any more'}."
+
+
+def _wanted(selection: DataFrame) -> dict[str, list[str]]:
+    columns = list(getattr(selection, "columns", ()))
+    if missing := [name for name in NEEDED if name not in columns]:
+        raise ToolInputError(
+            f"The selection has no column {missing[0]!r}.", hint="take rows of session.memories() or of a recall"
+        )
+    wanted: dict[str, dict[str, None]] = {}
+    for id_, bank in zip(selection["id"], selection["bank"], strict=True):
+        if isinstance(id_, str) and isinstance(bank, str):
+            wanted.setdefault(bank, {})[id_] = None
+    return {bank: list(ids) for bank, ids in wanted.items()}
+
+
+def _target(backend: MnemopiBackend, name: str) -> Target:
+    known = {target.name: target for target in backend.recall_targets()}
+    return known.get(name) or backend.named_target(name)
+
+
+def _sorted_out(bank: Bank | None, ids: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    able, unable = [], {}
+    for id_ in ids:
+        memory = None if bank is None else find(bank, id_)
+        if bank is None or memory is None:
+            unable[id_] = "not a memory of this bank"
+        elif memory.store == "fact":
+            unable[id_] = "a fact, which is read-only"
+        elif editable(bank, memory, "invalidate"):
+            able.append(id_)
+        else:
+            unable[id_] = "of another session of this bank"
+    return able, unable
+
+
+def _ended(backend: MnemopiBackend, bank: Bank, ids: Sequence[str], replacement: str | None) -> list[Edited]:
+    backend.back_up_once(bank)
+    with bank.transaction():
+        ended = [(find(bank, id_), invalidate(bank, id_, replacement)) for id_ in ids]
+    return [
+        Edited(undo.id, "invalidated", bank.name, undo.store, before, undo)
+        for before, undo in ended
+        if undo is not None
+    ]
+
+
+def _curated(backend: HindsightBackend, ids: Sequence[str], verb: str, confirm: bool) -> Selected:
+    """Change memories on a server, one request each; observations are made from others and stay."""
+    bank = backend.retain_bank
+    edits, skipped = [], {}
+    for id_ in ids:
+        if not confirm:
+            memory = remote.found(backend, bank, id_)
+            if memory.get("type") == "observation":
+                skipped[id_] = "an observation, which the server makes from other memories"
+            continue
+        try:
+            backend.service.client.update_memory(bank, id_, state="invalidated" if verb == "invalidated" else "valid")
+        except HindsightError as error:
+            if error.status_code not in {400, 404, 409, 422}:
+                raise
+            skipped[id_] = error.message
+        else:
+            edits.append(Edited(id_, "invalidated", bank))
+    count = len(ids) - len(skipped)
+    return Selected(verb, confirm, tuple(edits), {bank: count} if count else {}, skipped)
