@@ -121,7 +121,9 @@ function render({ model, el }) {
       cell.setAttribute("role", "gridcell");
       cell.dir = "auto";
       cell.className = column.digits !== undefined ? "ipym-number" : column.wide ? "ipym-wide" : "";
-      cell.textContent = cellText(data[column.name], column);
+      const inside = document.createElement("div");
+      inside.textContent = cellText(data[column.name], column);
+      cell.append(inside);
       row.append(cell);
     }
     row.addEventListener("click", () => {

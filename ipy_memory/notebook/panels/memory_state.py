@@ -113,9 +113,10 @@ class MemoryState(PanelState):
     def difference(self) -> list[str]:
         """Return what saving would change, line by line, as it would be stored: ``-`` goes, ``+`` comes."""
         before, after = self.text, redact_counted(self.draft)[0]
-        lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1))[2:]
+        found = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
+        lines = [line for line in list(found)[2:] if not line.startswith("@@")]
         if not lines and before != after:
-            lines = [" (line breaks at the end)"]
+            lines = [" (only line breaks change)"]
         old = self.memory.importance if self.memory else None
         if self.weight != old:
             lines += [f"- importance {old}", f"+ importance {self.weight}"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import ipywidgets
 
 from ipy_memory.notebook.panels.memory_state import MemoryState
 from ipy_memory.notebook.panels.page import memory_facts
-from ipy_memory.notebook.panels.parts import WIDE, View
-from ipy_memory.notebook.result import escaped, html_block, html_table
+from ipy_memory.notebook.panels.parts import View
+from ipy_memory.notebook.result import escaped, html_block
 
 _ELEMENTS = {"-": "del", "+": "ins"}
 
@@ -20,7 +22,9 @@ class MemoryView(View[MemoryState]):
         self.inside = inside
         self.id = ipywidgets.Text(description="Id", placeholder="as recall shows it", continuous_update=False)
         self.facts = ipywidgets.HTML()
-        self.text = ipywidgets.Textarea(description="Text", continuous_update=False, layout={**WIDE, "height": "10em"})
+        self.text = ipywidgets.Textarea(
+            description="Text", continuous_update=False, layout={"width": "auto", "height": "10em"}
+        )
         self.weight = ipywidgets.BoundedFloatText(min=0, max=1, step=0.05, description="Importance")
         self.difference = ipywidgets.HTML()
         self.save = self.button("Save…", "Show what would change, then save", state.review)
@@ -36,7 +40,7 @@ class MemoryView(View[MemoryState]):
         )
         self.body = ipywidgets.VBox([self.facts, self.text, self.weight, row, self.difference])
         head = [] if inside else [self.id]
-        self.box.children = [*head, self.body, self.answer, self.status]
+        self.box.children = [*head, self.body, self.status, self.answer]
         self.redraw()
 
     def draw(self) -> None:
@@ -45,7 +49,7 @@ class MemoryView(View[MemoryState]):
         there = state.memory is not None or state.hit is not None
         if state.memory is not None:
             self.id.value = state.memory.id
-        self.facts.value = html_table(("what", "value"), memory_facts(state)) if there else ""
+        self.facts.value = facts_html(memory_facts(state)) if there else ""
         self.text.value = state.draft.replace("\r\n", "\n").replace("\r", "\n")
         self.text.disabled = not state.updatable
         self.weight.value = state.weight or 0.0
@@ -59,13 +63,19 @@ class MemoryView(View[MemoryState]):
         self.box.layout.display = None if there or state.status or not self.inside else "none"
 
 
-def difference_html(lines: list[str]) -> str:
+def facts_html(facts: Sequence[tuple[str, str]]) -> str:
+    """Return what is known of a memory as one flowing line."""
+    shown = "".join(f"<span>{escaped(name)}: <strong>{escaped(value)}</strong></span> " for name, value in facts)
+    return f'<p class="ipym-facts tex2jax_ignore mathjax_ignore">{shown}</p>'
+
+
+def difference_html(lines: Sequence[str]) -> str:
     """Return a difference as HTML: what goes and what comes is marked by element and sign, not by colour alone."""
     if not lines:
         return ""
     shown = []
     for line in lines:
-        element = _ELEMENTS.get(line[:1])
-        safe = escaped(line)
-        shown.append(f"<{element}>{safe}</{element}>" if element else safe)
-    return html_block("").removesuffix("</pre>") + "\n".join(shown) + "</pre>"
+        element = _ELEMENTS.get(line[:1], "span")
+        shown.append(f"<{element}>{escaped(line)}</{element}>")
+    block = html_block("").removesuffix("</pre>")
+    return f'<div class="ipym-diff">{block}{"".join(shown)}</pre></div>'

@@ -35,7 +35,7 @@ BANK_COLUMNS: tuple[dict[str, Any], ...] = (
     {"name": "working", "label": "working", "digits": 0},
     {"name": "episodic", "label": "episodic", "digits": 0},
     {"name": "newest", "label": "newest"},
-    {"name": "file", "label": "file"},
+    {"name": "file", "label": "file", "wide": True},
 )
 """The columns of the table of banks."""
 

@@ -52,10 +52,10 @@ class RecallView(View[RecallState]):
         self.bulk = ipywidgets.HBox([self.end, self.undo], layout=_ROW)
         self.box.children = [
             ipywidgets.HBox([self.query, self.search, self.scope], layout=_ROW),
-            self.status,
             self.table,
             self.notes,
             self.bulk,
+            self.status,
             self.answer,
             self.memory.box,
         ]
@@ -103,9 +103,13 @@ class RetainView(View[RetainState]):
     def __init__(self, state: RetainState) -> None:
         super().__init__(state)
         self.text = ipywidgets.Textarea(
-            description="Text", placeholder="what to remember; stored as typed", layout={**WIDE, "height": "6em"}
+            description="Text",
+            placeholder="what to remember; stored as typed",
+            layout={"width": "auto", "height": "6em"},
         )
-        self.context = ipywidgets.Text(description="Context", placeholder="where it comes from (optional)", layout=WIDE)
+        self.context = ipywidgets.Text(
+            description="Context", placeholder="where it comes from (optional)", layout={"width": "auto"}
+        )
         self.store = self.button("Retain", "Store the text as one memory", self._retain, "Storing…", "primary")
         self.send = self.button("Send now", "Send what waits, and again what failed", state.send, "Sending…")
         self.waiting = ipywidgets.HTML()
@@ -139,7 +143,9 @@ class ReflectView(View[ReflectState]):
     def __init__(self, state: ReflectState) -> None:
         super().__init__(state)
         self.query = ipywidgets.Text(description="Question", layout={"flex": "1 1 20em"})
-        self.context = ipywidgets.Text(description="Context", placeholder="more to consider (optional)", layout=WIDE)
+        self.context = ipywidgets.Text(
+            description="Context", placeholder="more to consider (optional)", layout={"width": "auto"}
+        )
         self.reflect = self.button("Reflect", "Answer from memory", self._ask, "Reflecting…", "primary")
         self.answered = ipywidgets.HTML()
         self.table = HitTable()
