@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ipy_memory.mnemopi.trace import Trace
     from ipy_memory.model import Hit, Memory
     from ipy_memory.settings import MnemopiConfig
+    from ipy_memory.turns import Message
 
 log = logging.getLogger("ipy_memory")
 
@@ -377,6 +378,10 @@ class OneBankBackend(MnemopiBackend):
     def writer(self) -> Bank:
         """Refuse: the bank was opened for reading."""
         raise self._refusal()
+
+    def finish(self, messages: Sequence[Message]) -> None:  # noqa: ARG002
+        """Close the file; nothing of a conversation is kept."""
+        self.close()
 
     def _existing(self, need: int) -> list[Bank]:
         if need == WRITE:

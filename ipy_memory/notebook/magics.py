@@ -14,7 +14,7 @@ from traitlets import Bool, Enum, Integer, Unicode, observe
 
 from ipy_memory.backends import SUPPORTED
 from ipy_memory.errors import MagicError, MemoryToolkitError
-from ipy_memory.notebook import complete, literal
+from ipy_memory.notebook import complete, failures, literal
 from ipy_memory.notebook.parse import Flag, Parsed, Spec, parse, variable, whole_number
 from ipy_memory.settings_table import SCOPINGS
 
@@ -312,6 +312,7 @@ def load(shell: InteractiveShell) -> None:
     shell.register_magics(magics)
     literal.install(shell)
     complete.install(shell, magics)
+    failures.install(shell)
 
 
 def unload(shell: InteractiveShell) -> None:
@@ -320,6 +321,7 @@ def unload(shell: InteractiveShell) -> None:
     magics = cast("MemoryMagics | None", manager.registry.pop(MemoryMagics.__name__, None))
     literal.remove(shell)
     complete.remove(shell)
+    failures.remove(shell)
     if magics is None:
         return
     for kind, table in manager.magics.items():

@@ -31,6 +31,7 @@ def traces(notebook: Notebook) -> dict[str, object]:
         ],
         "matchers": len(shell.Completer.custom_matchers),
         "callbacks": {event: len(calls) for event, calls in shell.events.callbacks.items()},
+        "exceptions": shell.custom_exceptions,
         "threads": threading.active_count(),
     }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ipy_memory.clock import FixedClock, FixedIds
-from ipy_memory.errors import BankError, BankNotFoundError, NotABankError, NotStoredError
+from ipy_memory.errors import BankError, BankNotFoundError, NotABankError, NotStoredError, ScopedRecallError
 from tests.notebook.conftest import Notebook
 
 
@@ -139,3 +139,17 @@ def test_status_says_when_the_working_directory_has_changed(
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert "working directory is now" in real.run("%memory").outputs[0]["text/plain"]
+
+
+@pytest.mark.claim("R-22")
+def test_a_group_of_errors_is_one_line_too(real: Notebook, tmp_path: Path) -> None:
+    real.run("%memory scope per-project-tagged")
+    real.run("%retain first")
+    real.run("%memory use mnemopi")
+    for bank in [*tmp_path.rglob("shop-*/mnemopi.db"), tmp_path / "mem" / "mnemopi.db"]:
+        bank.write_bytes(b"not a bank" * 500)
+    ran = real.run("%recall first")
+    assert isinstance(ran.error, ScopedRecallError)
+    assert [type(error) for error in ran.error.exceptions] == [NotABankError, NotABankError]
+    assert ran.stderr == ""
+    assert ran.stdout.strip() == ran.error.one_line()
