@@ -9,8 +9,10 @@ from typing import Any
 MARK = "[REDACTED]"
 """What stands in the place of a credential."""
 
-# A keyword, a delimiter and a credential are at least this long together.
-_RUN = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{15,}+")
+_SHORTEST = 15
+"""What a credential with its keyword or its prefix has at least."""
+
+_RUN = re.compile(rf"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{{{_SHORTEST},}}+")
 _DELIMITER = re.compile(r"[_-]")
 _KEYWORD = re.compile(r"(?:password|secret|token|key|tok|sk|pk|rk)\Z")
 _SEGMENT = "[A-Za-z0-9_-]{16,}+"
@@ -33,6 +35,8 @@ def redact(text: str) -> str:
 
 def redact_counted(text: str) -> tuple[str, int]:
     """Return the redacted text and how many parts were replaced (T-10)."""
+    if len(text) < _SHORTEST:
+        return text, 0
     count = 0
 
     def run(match: re.Match[str]) -> str:

@@ -39,6 +39,9 @@ AUTHOR_TYPE = "agent"
 """Who writes: every row of ours carries this author."""
 
 BUSY_MS = 5000
+_CACHE_KIB = 16 * 1024
+"""SQLite's own 2 MiB make a large transaction, or a search of a large bank, read the same pages again and again."""
+
 _STEPS_BETWEEN_CHECKS = 20_000
 _TEXT = partial(str, encoding="utf-8", errors="replace")
 
@@ -76,7 +79,7 @@ class Bank:
         self.memo: dict[str, Any] = {}
         self.pending: list[Pending] = []
         self._depth = 0
-        self._taken_back = 0
+        self.taken_back = 0
         self._counted = 0
         connection.set_progress_handler(self._stop, _STEPS_BETWEEN_CHECKS)
 
@@ -224,7 +227,7 @@ class Bank:
     def generation(self) -> tuple[int, int, int]:
         """A mark that differs after any change but that of counters, ours or another process's."""
         version: int = self.connection.execute("PRAGMA data_version").fetchone()[0]
-        return version, self.connection.total_changes - self._counted, self._taken_back
+        return version, self.connection.total_changes - self._counted, self.taken_back
 
     @contextmanager
     def counting(self) -> Iterator[sqlite3.Connection]:
@@ -257,7 +260,7 @@ class Bank:
                 self.connection.execute("COMMIT")
             except BaseException:
                 self._depth = 0
-                self._taken_back += 1
+                self.taken_back += 1
                 if self.connection.in_transaction:
                     self.connection.execute("ROLLBACK")
                 raise
@@ -272,7 +275,7 @@ class Bank:
             try:
                 yield connection
             except BaseException:
-                self._taken_back += 1
+                self.taken_back += 1
                 if connection.in_transaction:
                     connection.execute(f"ROLLBACK TO {mark}")
                     connection.execute(f"RELEASE {mark}")
@@ -404,6 +407,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     try:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         connection.execute("PRAGMA cell_size_check = ON")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         if mode.startswith("ro"):  # when writing, SQLite before 3.41 needs it on for full-text tables in triggers
             connection.execute("PRAGMA trusted_schema = OFF")
     except BaseException:

@@ -13,6 +13,7 @@ from ipy_memory.js import cut, json_text, lower, well_formed
 from ipy_memory.js import trim as js_trim
 from ipy_memory.jsdate import iso, parse_ms
 from ipy_memory.mnemopi.bank import AUTHOR_ID, AUTHOR_TYPE
+from ipy_memory.mnemopi.contents import may_hold
 from ipy_memory.mnemopi.fact_rows import FactRows
 from ipy_memory.mnemopi.graph import Graph
 from ipy_memory.mnemopi.pending import Pending, read_facts
@@ -177,9 +178,12 @@ def _write(bank: Bank, content: str, options: RememberOptions, graphs: _Graphs) 
     content = well_formed(content)
     timestamp = well_formed(options.timestamp) if options.timestamp is not None else iso(now_ms)
     row = _row(bank, content, timestamp, options)
-    known = bank.connection.execute(
-        "SELECT id FROM working_memory WHERE content = ? AND session_id = ? LIMIT 1", (content, bank.name)
-    ).fetchone()
+    known = (
+        may_hold(bank, content)
+        and bank.connection.execute(
+            "SELECT id FROM working_memory WHERE content = ? AND session_id = ? LIMIT 1", (content, bank.name)
+        ).fetchone()
+    )
     if known:
         _refresh(bank, known[0], row)
         return _Written(known[0], duplicate=True, extract_text=None)
@@ -251,16 +255,19 @@ def _insert(bank: Bank, row: Mapping[str, Any]) -> None:
 
 
 def _extract(bank: Bank, written: _Written) -> None:
-    if written.extract_text is not None and bank.completion is None:
-        rows = FactRows(bank.connection, bank.name, written.id, iso(bank.clock.now_ms()))
-        rows.add_extracted(read_facts(bank, written.extract_text))
+    if (
+        written.extract_text is not None
+        and bank.completion is None
+        and (found := read_facts(bank, written.extract_text))
+    ):
+        with bank.savepoint() as connection:
+            FactRows(connection, bank.name, written.id, iso(bank.clock.now_ms())).add_extracted(found)
 
 
 def _extract_or_take_back(bank: Bank, index: int, written: dict[int, _Written], failed: dict[int, Exception]) -> None:
     done = written[index]
     try:
-        with bank.savepoint():
-            _extract(bank, done)
+        _extract(bank, done)
     except Exception as error:  # noqa: BLE001  a memory without its facts would be half-written
         with bank.savepoint():
             cascade_delete(bank.connection, [done.id])
