@@ -133,12 +133,12 @@ def test_several_are_invalidated_and_brought_back_with_one_confirmation_each(lab
     notebook.run(2)
     panel.get_by_role("checkbox", name="mark all").check()
     panel.get_by_role("button", name="Invalidate marked…").click()
-    expect(panel.get_by_role("status").first).to_contain_text("Invalidate 5 memories (default, shop-")
+    expect(panel.get_by_role("status").first).to_contain_text("5 memories would be invalidated: ")
     panel.get_by_role("button", name="Invalidate 5").click()
     expect(panel.get_by_role("status").first).to_contain_text("5 memories invalidated")
     notebook.picture("panel-bulk", panel)
     panel.get_by_role("button", name="Undo").first.click()
-    expect(panel.get_by_role("status").first).to_have_text("5 memories valid again.")
+    expect(panel.get_by_role("status").first).to_contain_text("5 memories restored: ")
     expect(rows).to_have_count(5)
     assert notebook.errors == []
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ipy_memory.errors import BankError
+from ipy_memory.inspect.banks import NOT_READ, bank_rows
 from ipy_memory.mnemopi import reports
 from ipy_memory.mnemopi.backend import MnemopiBackend
 from ipy_memory.notebook.panels.state import PanelState
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ipy_memory.notebook.panels.desk import Desk
     from ipy_memory.session import MemorySession
 
@@ -47,7 +45,7 @@ class BanksState(PanelState):
         self.scope = self.desk.scope
         session = self.desk.session
         backend = session.live_backend()
-        self.rows = tuple(_local(backend) if isinstance(backend, MnemopiBackend) else _remote(session))
+        self.rows = tuple(_local(session) if isinstance(backend, MnemopiBackend) else _remote(session))
 
     def switch(self, mode: str) -> None:
         """Go over to another scoping mode, and say what that means."""
@@ -58,44 +56,25 @@ class BanksState(PanelState):
 
     def summary(self) -> str:
         """Return in words what is written and read."""
-        written = ", ".join(row.name for row in self.rows if "written" in row.use)
-        read = ", ".join(row.name for row in self.rows if "read" in row.use)
+        written = ", ".join(row.name for row in self.rows if row.use.startswith("written"))
+        read = ", ".join(row.name for row in self.rows if row.use not in {"written", NOT_READ})
         return f"writes {written or 'nothing'}, reads {read or 'nothing'}."
 
 
-def _local(backend: MnemopiBackend) -> list[BankRow]:
-    verdicts = {verdict.name: verdict for verdict in backend.legacy}
-    written = backend.target(backend.retain_bank)
-    targets = {target.name: target for target in (written, *backend.recall_targets())}
-    rows = []
-    for name in dict.fromkeys([*targets, *backend.bank_names(), *verdicts]):
-        target, verdict = targets.get(name), verdicts.get(name)
-        if target is None:
-            why = verdict.reason if verdict else "not of this folder and scope"
-            path = verdict.path if verdict else backend.named_target(name).path
-            rows.append(_counted(backend, BankRow(name, "–", why), path))
-            continue
-        uses = [
-            *(["written"] if name == backend.retain_bank else []),
-            *(["read"] if target.rescued or name in backend.scope.recall_banks else []),
-        ]
-        why = "shared" if name == backend.scope.global_bank else "of this folder"
-        if target.rescued:
-            why = f"rescued: {verdict.reason}" if verdict else "rescued"
-        rows.append(_counted(backend, BankRow(name, ", ".join(uses), why), target.path))
-    return rows
-
-
-def _counted(backend: MnemopiBackend, row: BankRow, path: Path) -> BankRow:
-    row = replace(row, file=reports.shown_path(path, backend.home))
-    if not path.exists():
-        return replace(row, why=f"{row.why}; no file yet") if row.use != "–" else row
-    try:
-        stats = reports.bank_stats(path, row.name, backend.banks.clock)
-    except BankError as error:
-        return replace(row, why=f"{row.why}; {error.message}")
-    newest = (stats.last_memory or "")[:10] or None
-    return replace(row, working=stats.working, episodic=stats.episodic, newest=newest)
+def _local(session: MemorySession) -> list[BankRow]:
+    home = session.env.get("HOME", "")
+    return [
+        BankRow(
+            row.name,
+            row.use,
+            "; ".join(filter(None, (row.reason, row.error))),
+            None if row.size is None or row.error else row.tally.working,
+            None if row.size is None or row.error else row.tally.episodic,
+            (row.tally.last_memory or "")[:10] or None,
+            reports.shown_path(row.path, home),
+        )
+        for row in bank_rows(session)
+    ]
 
 
 def _remote(session: MemorySession) -> list[BankRow]:

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ipy_memory.errors import MagicError
+from ipy_memory.errors import EditRefusedError, MagicError
 from ipy_memory.notebook.panels.memory_state import MemoryState
-from ipy_memory.notebook.panels.state import PanelState, count, keyed
+from ipy_memory.notebook.panels.state import PanelState, keyed
 
 if TYPE_CHECKING:
-    from ipy_memory.mnemopi.edit import Edited
+    from ipy_memory.inspect.selection import Selected
     from ipy_memory.model import Hit
     from ipy_memory.notebook.panels.desk import Desk
 
@@ -43,7 +43,7 @@ class RecallState(PanelState):
         self.memory = MemoryState(desk)
         self.selected: str | None = None
         self.marked: tuple[str, ...] = ()
-        self.undoable: tuple[Edited, ...] = ()
+        self._ended: Selected | None = None
         self._now = now
         self._asked_at: float | None = None
 
@@ -97,41 +97,51 @@ class RecallState(PanelState):
         self.question = None
 
     def invalidate_marked(self) -> None:
-        """Ask whether to invalidate the marked hits."""
-        if not self.marked:
-            raise MagicError("no memory is marked", hint="tick the boxes of those to invalidate")
-        found = [hit for key in self.marked if (hit := self.hits[key]).id]
-        ids = [str(hit.id) for hit in found]
-        banks = ", ".join(sorted({str(hit.bank) for hit in found}))
-        self.ask(
-            f"Invalidate {count(len(ids))} ({banks})? They are no longer recalled; it can be undone.",
-            f"Invalidate {len(ids)}",
-            lambda: self._invalidate(ids),
-        )
+        """Count the marked memories, and ask whether to invalidate them together."""
+        from ipy_memory.frames import DataFrame
+        from ipy_memory.inspect.selection import invalidate_all
 
-    def _invalidate(self, ids: Sequence[str]) -> None:
-        done: list[Edited] = []
-        refused: list[Edited] = []
-        try:
-            for one in ids:
-                edited = self.desk.session.change("invalidate", one)
-                (done if edited.status == "invalidated" else refused).append(edited)
-        finally:
-            self.undoable = tuple(done)
-            self.marked = ()
-            self.desk.changed()
-        self.say(" ".join([f"{count(len(done))} invalidated.", *(edited.text for edited in refused)]))
-        self.failed = bool(refused)
+        found = [self.hits[key] for key in self.marked]
+        if not found:
+            raise MagicError("no memory is marked", hint="tick the boxes of those to invalidate")
+        selection = DataFrame({"id": [hit.id for hit in found], "bank": [hit.bank for hit in found]})
+        planned = invalidate_all(self.desk.session, selection)
+        if not planned.count:
+            raise EditRefusedError(one_line(planned))
+
+        def invalidate() -> None:
+            try:
+                self._ended = invalidate_all(self.desk.session, selection, confirm=True)
+            finally:
+                self.marked = ()
+                self.desk.changed()
+            self.say(one_line(self._ended))
+
+        self.ask(f"{one_line(planned)} It can be undone. Go on?", f"Invalidate {planned.count}", invalidate)
+
+    @property
+    def undoable(self) -> bool:
+        """Whether there is something that was invalidated together."""
+        return self._ended is not None
 
     def undo(self) -> None:
         """Make what was invalidated together valid again."""
-        edits, self.undoable = self.undoable, ()
+        from ipy_memory.inspect.selection import restore_all
+
+        if self._ended is None:
+            raise EditRefusedError("There is nothing to undo.")
+        ended, self._ended = self._ended, None
         try:
-            back = sum(self.desk.session.undo(edited) for edited in edits)
+            back = restore_all(self.desk.session, ended)
         finally:
             self.desk.changed()
-        self.say(f"{count(back)} valid again.")
+        self.say(one_line(back))
 
 
 def _first_line(text: str) -> str:
     return text.split("\n", 1)[0].removesuffix(":")
+
+
+def one_line(done: Selected) -> str:
+    """Return what was done to a selection as one line."""
+    return " ".join(str(done).splitlines())
