@@ -47,6 +47,14 @@ _TOP, _SUPPORTING, _RECENT = 3, 5, 3
 _CLOSING_TAG = re.compile(r"<(?=/memories>)")
 
 
+def index_damaged(bank: str) -> str:
+    """Return the note on a bank whose full-text index cannot be read."""
+    return (
+        f"The full-text index of bank {bank} is damaged, so words are not found in it. No memories are lost:"
+        " run %memory doctor --repair"
+    )
+
+
 def current_time(now_ms: float) -> str:
     """Return the UTC minute, cut; a year before 1000 is written without leading zeros (R-07)."""
     return minute_stamp(now_ms).lstrip("0")

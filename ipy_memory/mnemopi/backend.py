@@ -14,6 +14,7 @@ from ipy_memory import text
 from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError, ReadOnlyBankError
 from ipy_memory.mnemopi import edit as editing
 from ipy_memory.mnemopi import reports
+from ipy_memory.mnemopi.candidates import DAMAGED
 from ipy_memory.mnemopi.change import backup_beside
 from ipy_memory.mnemopi.consolidation import promote_before_trim
 from ipy_memory.mnemopi.pending import drain
@@ -113,6 +114,7 @@ class MnemopiBackend:
         """Return the merged hits of every bank in scope (R-18 to R-21, R-29, R-31, R-34)."""
         found = self.ask(query, limit=limit, touch=touch, cancel=cancel, traces=traces, watch=watch)
         notes = [text.bank_failed(bank, str(error)) for bank, error in found.failures]
+        notes += [text.index_damaged(bank.name) for bank in self.banks.all() if bank.memo.pop(DAMAGED, None)]
         if self._vectors_unused():
             notes.append(text.VECTORS_UNUSED)
         return Answer(found.hits, banks=tuple(target.name for target in self.recall_targets()), notes=tuple(notes))

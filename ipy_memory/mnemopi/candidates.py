@@ -24,6 +24,8 @@ log = logging.getLogger("ipy_memory.mnemopi")
 
 EXPIRED = "expired or invalidated"
 OTHER_SESSION = "of another session"
+DAMAGED = "damaged index"
+"""Key of a bank's ``memo`` under which the latest search leaves that its full-text index could not be read."""
 
 _KEPT_DOCUMENTS = 20_000
 _KEPT_TEXT = 20_000_000
@@ -149,7 +151,7 @@ def full_text(bank: Bank, tier: Tier, query: str, visible: Visibility, limit: fl
     wanted = int(-(-limit // 1))
     size = wanted + 1
     cursor = match(bank, f"SELECT {key}, rank FROM {tier.index} WHERE {tier.index} MATCH ? ORDER BY rank", query)
-    while rows := fetch(cursor, size):
+    while rows := fetch(bank, cursor, size):
         live = dict(bank.connection.execute(lookup, (json_list(row[0] for row in rows), *values)))
         found += [(rank, name, live[name]) for name, rank in rows if name in live]
         if len(rows) < size or (len(found) >= wanted and rows[-1][1] > found[wanted - 1][0]):
@@ -169,24 +171,25 @@ def match(bank: Bank, sql: str, query: str) -> sqlite3.Cursor | None:
         return None
 
 
-def fetch(cursor: sqlite3.Cursor | None, size: int) -> list[Any]:
+def fetch(bank: Bank, cursor: sqlite3.Cursor | None, size: int) -> list[Any]:
     """Return the next rows of a full-text search; none after an error."""
     if cursor is None:
         return []
     try:
         return cursor.fetchmany(size)
     except sqlite3.DatabaseError as error:
-        _pass_over(error)
+        _pass_over(error, bank)
         return []
 
 
-def _pass_over(error: sqlite3.DatabaseError, bank: Bank | None = None) -> None:
+def _pass_over(error: sqlite3.DatabaseError, bank: Bank) -> None:
     # The real system takes a failing index for an empty one; only a cancelled search is no answer.
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_INTERRUPT:
         raise error
     if code != sqlite3.SQLITE_ERROR:
-        log.warning("The full-text index cannot be read%s: %s", f" ({bank.where})" if bank else "", error)
+        bank.memo[DAMAGED] = str(error)
+        log.warning("The full-text index cannot be read (%s): %s", bank.where, error)
 
 
 def newest(bank: Bank, tier: Tier, visible: Visibility, limit: int) -> list[tuple[int, str]]:

@@ -120,7 +120,7 @@ def _by_index(bank: Bank, query: str, limit: int) -> dict[int, float]:
     )
     found: list[tuple[float, int]] = []
     size = limit + limit // 2
-    while rows := candidates.fetch(cursor, size):
+    while rows := candidates.fetch(bank, cursor, size):
         live = {
             row[0]
             for row in bank.connection.execute(

@@ -27,6 +27,7 @@ _DEPENDENTS = (
     ("memoria_timelines", "source_memory_id"),
     ("gists", "memory_id"),
 )
+_OWNED = (*_DEPENDENTS, ("facts", "source_msg_id"))
 _FTS = ("fts_working", "fts_episodes", "fts_facts")
 
 
@@ -71,6 +72,30 @@ def delete_traces(connection: sqlite3.Connection, memory_id: str) -> None:
     """Delete what a cascade leaves of a memory: its triples and the notes of its reviews."""
     connection.execute("DELETE FROM triples WHERE source = ?", (memory_id,))
     connection.execute("DELETE FROM memory_validations WHERE memory_id = ?", (memory_id,))
+
+
+def orphans(connection: sqlite3.Connection) -> dict[str, int]:
+    """Return for each table that hangs on memories how many of its rows belong to none any more."""
+    return {
+        table: connection.execute(f"SELECT count(*) FROM {table} WHERE {_gone(column)}").fetchone()[0]
+        for table, column in _OWNED
+    }
+
+
+def delete_orphans(connection: sqlite3.Connection) -> dict[str, int]:
+    """Delete the rows that belong to no memory any more; return how many of which table."""
+    deleted = {}
+    for table, column in _OWNED:
+        if number := connection.execute(f"DELETE FROM {table} WHERE {_gone(column)}").rowcount:
+            deleted[table] = number
+    return deleted
+
+
+def _gone(column: str) -> str:
+    return (
+        f"{column} <> '' AND NOT EXISTS (SELECT 1 FROM working_memory WHERE id = {column})"
+        f" AND NOT EXISTS (SELECT 1 FROM episodic_memory WHERE id = {column})"
+    )
 
 
 def scrub(bank: Bank) -> None:
