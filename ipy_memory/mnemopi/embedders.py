@@ -9,9 +9,10 @@ import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ipy_memory import http, js
+from ipy_memory import js
 from ipy_memory.errors import EmbeddingError, MissingFeatureError
 from ipy_memory.mnemopi.embeddings import QUERIES, QueryCache, Vector, clipped, float32, log
+from ipy_memory.mnemopi.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,12 +22,6 @@ if TYPE_CHECKING:
 DEFAULT_URL = "https://openrouter.ai/api/v1"
 """The endpoint of models that name a provider, when no other is given."""
 
-CONNECT_SECONDS = 5.0
-TOTAL_SECONDS = 60.0
-RETRY_WAITS = (1.0, 2.0)
-"""Seconds before the second and the third attempt, where the failure may pass."""
-
-_PASSING = frozenset((408, 429))
 _JS_NUMBER = re.compile(r"[+-]?(?:Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)", re.ASCII)
 
 
@@ -47,6 +42,11 @@ class HttpEmbedder:
         Lets seconds pass between attempts.
     cache
         Where the vectors of queries are kept.
+
+    Attributes
+    ----------
+    problem : str
+        Why the last request gave no vector; empty when it did.
     """
 
     def __init__(
@@ -60,19 +60,23 @@ class HttpEmbedder:
         cache: QueryCache = QUERIES,
     ) -> None:
         self.model = model
-        self.url = url.rstrip("/")
-        self._headers = [("content-type", "application/json")]
-        if api_key:
-            self._headers.append(("authorization", f"Bearer {api_key}"))
-        self._transport = transport
-        self._wait = wait
+        self.problem = ""
+        self._endpoint = Endpoint(url, api_key, transport=transport, wait=wait)
         self._cache = cache
-        self._http: httpx.Client | None = None
+
+    @property
+    def url(self) -> str:
+        """The endpoint's base."""
+        return self._endpoint.url
 
     def embed(self, texts: Sequence[str]) -> list[Vector | None]:
         """Return the vectors of some texts, asked for at once."""
-        answer = self._ask([clipped(text) for text in texts])
-        return _padded(_read_vectors(answer), len(texts))
+        reply = self._endpoint.post("/embeddings", {"model": self.model, "input": [clipped(text) for text in texts]})
+        vectors = _read_vectors(reply.body)
+        self.problem = reply.problem or ("" if vectors else "an answer without vectors")
+        if self.problem:
+            log.warning("Mnemopi: embedding failed: model=%s %s", self.model, self.problem)
+        return _padded(vectors, len(texts))
 
     def embed_query(self, text: str) -> Vector | None:
         """Return the vector of a query; one that is known is not asked for again."""
@@ -82,42 +86,7 @@ class HttpEmbedder:
 
     def close(self) -> None:
         """Let go of the connection."""
-        if self._http is not None:
-            self._http.close()
-            self._http = None
-
-    def _ask(self, texts: Sequence[str]) -> bytes | None:
-        body = js.json_text({"model": self.model, "input": texts}).encode("utf-8")
-        failures: tuple[type[Exception], ...] = (*http.failures(), http.AnswerTooLarge, ValueError)
-        problem = ""
-        for wait in (*RETRY_WAITS, None):
-            try:
-                answer = self._exchange(body)
-            except failures as error:
-                problem = http.failure_words(error)
-            else:
-                if 200 <= answer.status < 300:
-                    return answer.body
-                problem = f"status {answer.status}"
-                if answer.status < 500 and answer.status not in _PASSING:
-                    break
-            if wait is not None:
-                self._wait(wait)
-        log.warning("Mnemopi: embedding failed: model=%s %s", self.model, problem)
-        return None
-
-    def _exchange(self, body: bytes) -> http.HttpAnswer:
-        if self._http is None:
-            self._http = http.client(transport=self._transport)
-        return http.exchange(
-            self._http,
-            "POST",
-            f"{self.url}/embeddings",
-            content=body,
-            headers=self._headers,
-            connect_seconds=CONNECT_SECONDS,
-            total_seconds=TOTAL_SECONDS,
-        )
+        self._endpoint.close()
 
 
 class FastembedEmbedder:
@@ -225,10 +194,15 @@ def configured_embedder(
     api_key = api_key or env.get("MNEMOPI_EMBEDDING_API_KEY") or ""
     if url and not _is_default(url):
         return HttpEmbedder(model, url, api_key)
-    if model.startswith("openai/") or "text-embedding" in model:
+    if names_provider(model):
         api_key = api_key or env.get("OPENROUTER_API_KEY") or ""
         return HttpEmbedder(model, url or DEFAULT_URL, api_key) if api_key else None
     return None
+
+
+def names_provider(model: str) -> bool:
+    """Tell whether a model is one that only an endpoint offers."""
+    return model.startswith("openai/") or "text-embedding" in model
 
 
 def _is_default(url: str) -> bool:
