@@ -95,8 +95,9 @@ def _environment(shown: Demo) -> dict[str, str]:
 def _lab(shown: Demo) -> NoReturn:
     _need("jupyterlab")
     copy = shown.folder / NOTEBOOK
-    if not copy.exists():
-        shutil.copyfile(notebook_path(), copy)
+    for notebook in notebook_path().parent.glob("*.ipynb"):
+        if not (shown.folder / notebook.name).exists():
+            shutil.copyfile(notebook, shown.folder / notebook.name)
     _say(f"Starting JupyterLab on {copy}; Ctrl-C twice ends it.")
     command = [sys.executable, "-m", "jupyterlab", str(copy)]
     if os.name == "posix" and os.geteuid() == 0:

@@ -1,7 +1,8 @@
 """A made-up home with real bank files: for notebooks, documentation and ``ipy-memory demo``.
 
 The banks are written by the product's own retain, with a clock that stands still and ids that count, so that every
-run gives the same text. Nothing outside the folder is read or written, and nothing is sent.
+run gives the same text. Nothing outside the folder is read or written, and nothing leaves this machine: in place of a
+Hindsight server, recorded exchanges with one are played.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ipy_memory.clock import FixedClock, FixedIds
+from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
 from ipy_memory.errors import MagicError, MemoryToolkitError
+from ipy_memory.recorded import Player
 from ipy_memory.session import MemorySession, open_session
 
 NOW = "2026-06-01T12:00:00.000Z"
@@ -28,6 +30,9 @@ PROJECT = "/demo/shop"
 QUERY = "deploy target"
 FOLDER_VARIABLE = "IPY_MEMORY_DEMO"
 """Environment variable that names the folder to use instead of a new one."""
+
+SERVER_VARIABLE = "IPY_MEMORY_DEMO_HINDSIGHT"
+"""Environment variable with the address of a real Hindsight server to use instead of recorded exchanges."""
 
 _LONG = (
     "Incident review of 12 May: the checkout was down for 40 minutes because the deploy target still pointed at the "
@@ -107,9 +112,10 @@ _BANKS = (
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """A made-up home folder with banks in it."""
+    """A made-up home folder with banks in it, and the address of its Hindsight server if it has one."""
 
     folder: Path
+    server: str | None = None
 
     @property
     def agent_dir(self) -> Path:
@@ -122,8 +128,30 @@ class Demo:
         return self.agent_dir / "memories" / "mnemopi" / "mnemopi.db"
 
     def world(self, *, last_id: int = 1000) -> dict[str, Any]:
-        """Return clock, ids and environment of the made-up home, as :func:`open_session` takes them."""
-        return {"env": {"HOME": str(self.folder)}, "clock": FixedClock(NOW), "ids": FixedIds(last_id)}
+        """Return clock, ids and environment of the made-up home, as :func:`open_session` takes them.
+
+        With a Hindsight server, its address is in the environment, and timers stand still as the clock does.
+        """
+        env = {"HOME": str(self.folder)}
+        more: dict[str, Any] = {}
+        if self.server:
+            env["HINDSIGHT_API_URL"] = self.server
+            more["timers"] = ManualTimers()
+        return {"env": env, "clock": FixedClock(NOW), "ids": FixedIds(last_id), **more}
+
+    def checkout(self, name: str, *, worktree_of: str | None = None) -> str:
+        """Make a folder that looks like a git checkout, or like a linked worktree of one; return its path."""
+        folder = self.folder / "code" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        git = folder / ".git"
+        if worktree_of is not None:
+            git.write_text(f"gitdir: ../{worktree_of}/.git/worktrees/{name}\n", encoding="utf-8")
+            git = folder.parent / worktree_of / ".git" / "worktrees" / name
+        git.mkdir(parents=True, exist_ok=True)
+        (git / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+        if worktree_of is not None:
+            (git / "commondir").write_text("../..\n", encoding="utf-8")
+        return str(folder)
 
     def session(self, *, cwd: str = PROJECT, settings: Mapping[str, Any] | None = None, **more: Any) -> MemorySession:
         """Open a session in the made-up home; ``more`` as for :func:`open_session`."""
@@ -157,10 +185,18 @@ def make(folder: str | os.PathLike[str]) -> Demo:
     return demo
 
 
-def start() -> Demo:
+def start(*, fresh: bool = False, hindsight: str | None = None) -> Demo:
     """Let the magics of this notebook work in a made-up home, and load them if they are not loaded.
 
     The home is a new folder that is removed at the end, or the one that ``IPY_MEMORY_DEMO`` names.
+
+    Parameters
+    ----------
+    fresh
+        Always take a new folder: for what would spoil the banks for others.
+    hindsight
+        Name of the recording that is played as the Hindsight server of a fresh home, unless
+        ``IPY_MEMORY_DEMO_HINDSIGHT`` is the address of a real one.
     """
     from IPython.core.getipython import get_ipython
 
@@ -168,12 +204,14 @@ def start() -> Demo:
     if shell is None:
         raise MagicError("demo.start() works in IPython or a notebook", hint="use demo.make(folder) elsewhere")
     named = os.environ.get(FOLDER_VARIABLE)
-    if named:
+    if named and not fresh and hindsight is None:
         demo = make(named)
     else:
         folder = tempfile.mkdtemp(prefix="ipy-memory-demo-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         demo = make(folder)
+    if hindsight is not None:
+        demo = Demo(demo.folder, os.environ.get(SERVER_VARIABLE) or Player(hindsight).start().url)
     if "MemoryMagics" not in shell.magics_manager.registry:
         shell.run_line_magic("load_ext", "ipy_memory")
     shell.magics_manager.registry["MemoryMagics"].live_in(demo.world(), cwd=PROJECT, agent_dir=str(demo.agent_dir))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import nbformat
@@ -73,3 +74,31 @@ def test_the_command_runs_the_notebook_without_a_browser(tmp_path: Path) -> None
     assert "Found 2 relevant memories (as of 2026-06-01 12:00 UTC):" in done.stdout
     assert "MagicError: %recall has no flag --limt" in done.stdout
     assert not (tmp_path / ".omp").exists()
+
+
+def test_every_notebook_is_in_the_wheel() -> None:
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
+    shipped = build["targets"]["wheel"]["force-include"]
+    there = {path.name for path in command.notebook_path().parent.glob("*.ipynb")}
+    assert shipped == {f"notebooks/{name}": f"ipy_memory/notebooks/{name}" for name in there}
+
+
+def test_what_would_spoil_the_banks_works_in_a_fresh_home(tmp_path: Path) -> None:
+    program = (
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "shell = InteractiveShell.instance()\n"
+        "from ipy_memory import demo\n"
+        "print(demo.start().folder)\n"
+        "print(demo.start(fresh=True).folder)\n"
+        "home = demo.start(hindsight='scoping')\n"
+        "print(home.folder, home.server.rpartition(':')[0])\n"
+    )
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    env[demo.FOLDER_VARIABLE] = str(tmp_path / "named")
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
+    named, fresh, played = done.stdout.splitlines()
+    assert named == str(tmp_path / "named")
+    assert str(tmp_path) not in fresh
+    assert not Path(fresh).exists()
+    assert played.endswith(" http://127.0.0.1")
+    assert str(tmp_path) not in played

@@ -1,4 +1,4 @@
-"""The one line of an error that is a group: IPython would print the whole group as text, and call the cell a success."""
+"""The one line of an error that is a group; IPython alone would print the whole group, and tell no runner of it."""
 
 from __future__ import annotations
 
