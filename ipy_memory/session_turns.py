@@ -203,14 +203,26 @@ class SessionLife:
             self._begun = False
         self.settings = settings
 
-    def rebind(self, cwd: str | os.PathLike[str]) -> None:
-        """Go on in another folder, with the scope and the project settings that belong to it.
+    def rebind(self, cwd: str | os.PathLike[str] | None = None, changes: Mapping[str, object] | None = None) -> None:
+        """Go on in another folder or another scope, with the project settings that belong to it.
 
         What waits and what was said so far goes to the old banks, and nothing of it to the new ones.
+
+        Parameters
+        ----------
+        cwd
+            The folder; the same one by default.
+        changes
+            Settings by dotted name, as :meth:`change_settings` takes them.
+
+        Raises
+        ------
+        SettingsError
+            There is no such setting, or it cannot have that value; nothing has changed.
         """
-        folder = resolve_path(os.fspath(cwd))
+        folder = self.cwd if cwd is None else resolve_path(os.fspath(cwd))
         given = {name: entry.value for name, entry in self.settings.session.items()}
-        settings = load_settings(self.agent_dir, folder, self.env, given)
+        settings = load_settings(self.agent_dir, folder, self.env, given).with_overrides(changes or {})
         same = self.backend is not None and self.backend.name == settings.get("memory.backend")
         if not same:
             self.close()

@@ -329,6 +329,7 @@ class HindsightBackend:
     def rescope(self, config: HindsightConfig, scope: HindsightScope, suffix: str | None = None) -> None:
         """Send what waits to the old bank, then begin anew on another; known banks stay known (S-13)."""
         old_service, old_queue = self.service, self.queue
+        self.models.stop()
         old_queue.close(config.retain_timeout_ms)
         old_service.client.close()
         self._enter(config, scope, self._suffix if suffix is None else suffix)
@@ -357,15 +358,17 @@ class HindsightBackend:
             return
         self._closed = True
         atexit.unregister(self._at_exit)
+        self.models.stop()
         try:
             self.queue.close(self.config.retain_timeout_ms)
         finally:
             self.service.client.close()
+            self.models.wait_for_end()
         self._report_unsent(len(self.queue_rows()), self.retain_bank)
 
     def _report_unsent(self, count: int, bank: str) -> None:
         if count:
-            log.warning("Hindsight: %s", blocks.unsent_notice(count, bank))
+            self._notify("warning", blocks.unsent_notice(count, bank), "Hindsight")
 
     def _at_exit(self) -> None:
         self.close()

@@ -214,9 +214,18 @@ class HindsightClient:
         body = _given(reflect_mission=reflect_mission, retain_mission=retain_mission)
         return self._call("createBank", "PUT", bank, "", body, limit_ms=limit_ms)
 
-    def list_banks(self) -> Any:
-        """Return every bank of the server."""
-        return self._wire.send("listBanks", "GET", BANKS, None, self.limits.request_ms)
+    def list_banks(self, *, q: str | None = None, limit: int | None = None, offset: int | None = None) -> Any:
+        """Return the banks of the server, or one page of them."""
+        path = BANKS + _query(q=q, limit=limit, offset=offset)
+        return self._wire.send("listBanks", "GET", path, None, self.limits.request_ms)
+
+    def list_operations(
+        self, bank: str, *, status: str | None = None, limit: int | None = None, offset: int | None = None
+    ) -> Any:
+        """Return one page of the work that a bank's server took on, newest first."""
+        return self._call(
+            "listOperations", "GET", bank, "/operations" + _query(status=status, limit=limit, offset=offset)
+        )
 
     def get_operation(self, bank: str, operation_id: str) -> Any:
         """Return how far a queued operation has come."""

@@ -11,6 +11,8 @@ from ipy_memory.hindsight import mental_models
 from ipy_memory.hindsight.client import items_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ipy_memory.clock import Clock, Timers
     from ipy_memory.hindsight.service import Service
 
@@ -31,6 +33,8 @@ class ModelSnapshot:
         self._ready = threading.Event()
         self._ready.set()
         self._tried_ms: int | None = None
+        self._stopped = False
+        self._cancel: Callable[[], None] | None = None
         self.block: str | None = None
 
     def start(self) -> None:
@@ -64,12 +68,26 @@ class ModelSnapshot:
             self._load(seed=seed)
 
         self._ready.clear()
-        self._timers.call_later(0, load)
+        self._cancel = self._timers.call_later(0, load)
+
+    def stop(self) -> None:
+        """Begin no further load."""
+        self._stopped = True
+        if self._cancel is not None:
+            self._cancel()
+        self._ready.set()
+
+    def wait_for_end(self) -> None:
+        """Wait for a load that was under way at :meth:`stop`, up to the first turn's deadline."""
+        if self._lock.acquire(timeout=MENTAL_MODEL_FIRST_TURN_DEADLINE_MS / 1000):
+            self._lock.release()
 
     def _load(self, *, seed: bool) -> bool:
         service = self._service
         try:
             with self._lock:
+                if self._stopped:
+                    return False
                 service.ensure_bank()
                 if seed:
                     self._seed()
@@ -87,23 +105,32 @@ class ModelSnapshot:
             self._ready.set()
 
     def _seed(self) -> None:
-        service = self._service
         try:
-            listed = service.client.list_mental_models(service.bank, detail="metadata")
+            missing = self.missing_seeds()
         except MemoryToolkitError as error:
-            log.debug("Hindsight: mental models of %s could not be listed: %s", service.bank, error)
+            log.debug("Hindsight: mental models of %s could not be listed: %s", self._service.bank, error)
             return
-        wanted = mental_models.seeds_for(service.config.scoping, service.scope.retain_tags)
-        for seed in mental_models.missing_seeds(wanted, mental_models.models_of(items_of(listed))):
+        for seed in missing:
             try:
-                service.client.create_mental_model(
-                    service.bank,
-                    seed.name,
-                    seed.source_query,
-                    id=seed.id,
-                    tags=seed.tags or None,
-                    max_tokens=seed.max_tokens,
-                    trigger=mental_models.TRIGGER,
-                )
+                self.create(seed)
             except MemoryToolkitError as error:
                 log.debug("Hindsight: mental model %s could not be made: %s", seed.id, error)
+
+    def missing_seeds(self) -> list[mental_models.Seed]:
+        """Return the built-in models that the bank does not have yet (B-03)."""
+        service = self._service
+        listed = service.client.list_mental_models(service.bank, detail="metadata")
+        wanted = mental_models.seeds_for(service.config.scoping, service.scope.retain_tags)
+        return mental_models.missing_seeds(wanted, mental_models.models_of(items_of(listed)))
+
+    def create(self, seed: mental_models.Seed) -> None:
+        """Make a built-in model."""
+        self._service.client.create_mental_model(
+            self._service.bank,
+            seed.name,
+            seed.source_query,
+            id=seed.id,
+            tags=seed.tags or None,
+            max_tokens=seed.max_tokens,
+            trigger=mental_models.TRIGGER,
+        )

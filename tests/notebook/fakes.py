@@ -9,6 +9,7 @@ from ipy_memory.clock import FixedClock
 from ipy_memory.errors import MemoryToolkitError, NoBackendError
 from ipy_memory.model import Hit, Receipt, RetainItem, ToolResult
 from ipy_memory.session import StatusRow
+from ipy_memory.session_turns import Notice
 from ipy_memory.settings import Settings
 
 HITS = (
@@ -40,6 +41,7 @@ class FakeSession:
     error: MemoryToolkitError | None = None
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     closed: int = 0
+    notices: list[Notice] = field(default_factory=list)
     clock: FixedClock = field(default_factory=lambda: FixedClock("2026-06-01T12:00:00.000Z"))
     settings: Settings = field(default_factory=Settings)
     chosen: str = "mnemopi"

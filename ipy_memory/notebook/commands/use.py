@@ -36,6 +36,5 @@ def scope(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     from ipy_memory.notebook.result import TextResult
 
     chosen = one_of("the scope", one_word(parsed, "one scope", "scope"), SCOPINGS)
-    magics.close_session()
     magics.scope = chosen
     return TextResult(f"Memory scope of this notebook: {magics.scope}")

@@ -1,0 +1,96 @@
+"""``%memory view``, ``enqueue``, ``clear`` and ``rebind``: what memory adds to a prompt, and turning points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ipy_memory.errors import MagicError
+from ipy_memory.mnemopi.reports import shown_path
+from ipy_memory.notebook.commands import command
+from ipy_memory.notebook.parse import Flag, Parsed
+
+if TYPE_CHECKING:
+    from ipy_memory.notebook.magics import MemoryMagics
+    from ipy_memory.notebook.result import TextResult
+
+
+@command("view", "", "Show what memory adds to the agent's instructions just now.")
+def view(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+    """Show the injection payload: the instructions with the cached blocks."""
+    from ipy_memory.notebook.result import TextResult
+
+    _nothing_more(parsed, "view")
+    magics.session.live_backend()
+    return TextResult(magics.session.developer_instructions())
+
+
+@command("enqueue", "", "Retain now what waits and what the cadence has not retained yet; consolidate local banks.")
+def enqueue(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+    """Force retention and consolidation (A-12)."""
+    from ipy_memory.notebook.result import TextResult
+
+    _nothing_more(parsed, "enqueue")
+    bank = magics.session.live_backend().retain_bank
+    magics.session.enqueue()
+    return TextResult(f"Retention of this session was forced, to bank {bank}.")
+
+
+@command(
+    "clear",
+    "",
+    "Delete the memory in scope: the local banks, or the local state of a Hindsight session.",
+    flags=(
+        Flag("yes", "really do it; without it, say what would go"),
+        Flag("no-backup", "make no copies of the files first"),
+        Flag("rescued", "also delete this rescued bank", "NAME"),
+    ),
+)
+def clear(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+    """Name what will go; with ``--yes`` copy it and let it go (A-11)."""
+    from ipy_memory.notebook.result import TextResult
+
+    _nothing_more(parsed, "clear")
+    session = magics.session
+    backend = session.live_backend()
+    rescued = [parsed.flags["rescued"]] if "rescued" in parsed.flags else []
+    files = session.clear_files(rescued=rescued)
+    home = session.env.get("HOME", "")
+    if "yes" not in parsed.flags:
+        what = ", ".join(shown_path(file, home) for file in files)
+        if backend.name == "hindsight":
+            what = f"the local state of bank {backend.retain_bank}; the bank on the server stays"
+        raise MagicError(
+            f"this would clear {what or 'nothing: no bank in scope has a file'}",
+            hint="%memory clear --yes does it, and copies each file first unless --no-backup is given",
+        )
+    magics.end_recording()
+    done = session.clear(rescued=rescued, backup="no-backup" not in parsed.flags)
+    lines = [f"Deleted: {shown_path(file, home)}" for file in done.deleted]
+    lines += [f"Copy made first: {shown_path(copy, home)}" for copy in done.copies]
+    return TextResult("\n".join(lines) or done.warning or "There was nothing to delete.")
+
+
+@command("rebind", "[FOLDER]", "Go on in another folder, by default the working directory, with its scope.")
+def rebind(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+    """Hand over: what waits and what was said so far goes to the old banks, all that follows to the new ones."""
+    from ipy_memory.notebook.result import TextResult
+
+    named = parsed.text.strip()
+    folder = Path(named).expanduser() if named else Path.cwd()
+    if not folder.is_dir():
+        raise MagicError(f"there is no folder {folder}")
+    session = magics.session
+    magics.end_recording()
+    session.rebind(folder)
+    magics.cwd = session.cwd
+    bank = session.live_backend().retain_bank
+    home = session.env.get("HOME", "")
+    return TextResult(
+        f"The scope is now of {shown_path(Path(session.cwd), home)}: memories are written to bank {bank}."
+    )
+
+
+def _nothing_more(parsed: Parsed, name: str) -> None:
+    if parsed.text.strip():
+        raise MagicError(f"%memory {name} takes nothing more", hint=f"see %memory {name} -h")

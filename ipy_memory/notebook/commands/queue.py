@@ -1,0 +1,123 @@
+"""``%memory queue``, ``flush`` and ``operations``: what is on its way to a Hindsight server, and what became of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipy_memory.errors import HindsightError, MagicError
+from ipy_memory.notebook.commands import command
+from ipy_memory.notebook.parse import Flag, Parsed
+from ipy_memory.notebook.remote import PAGE, pages, remote, remote_if_any
+
+if TYPE_CHECKING:
+    from ipy_memory.hindsight.backend import HindsightBackend
+    from ipy_memory.hindsight.overview import Operation
+    from ipy_memory.hindsight.queue import FlushReport
+    from ipy_memory.notebook.magics import MemoryMagics
+    from ipy_memory.notebook.result import TableResult, TextResult
+
+
+@command("queue", "", "Show what is waiting for the Hindsight server or is not known to have arrived there.")
+def queue(magics: MemoryMagics, parsed: Parsed) -> TableResult:
+    """Show one row an item; the frame of the result has the same rows."""
+    from ipy_memory.notebook.result import TableResult
+
+    if parsed.text.strip():
+        raise MagicError("%memory queue takes nothing more", hint="%memory flush sends what waits")
+    rows = remote(magics, "a queue").queue_rows()
+    states = {row.state for row in rows}
+    notes = [] if rows else ["Nothing waits: everything was sent."]
+    if "failed" in states:
+        notes.append("failed: not stored; %memory flush --resend sends it again.")
+    if "unknown" in states:
+        notes.append("unknown: may have arrived; %memory flush --resend --unknown sends it again, maybe twice.")
+    return TableResult(
+        ("state", "queued at", "text", "error"),
+        [(row.state, row.queued_at, row.text, row.error or "") for row in rows],
+        notes=notes,
+    )
+
+
+@command(
+    "flush",
+    "",
+    "Do now what waits: send the Hindsight queue, or finish background work on local banks.",
+    flags=(
+        Flag("resend", "also send again what failed"),
+        Flag("unknown", "with --resend: also what may have arrived already, at the risk of storing it twice"),
+    ),
+)
+def flush(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+    """Send, and say what the server made of it so far: sent is not yet stored."""
+    from ipy_memory.notebook.result import TextResult
+
+    if parsed.text.strip():
+        raise MagicError("%memory flush takes nothing more", hint="see %memory flush -h")
+    if "unknown" in parsed.flags and "resend" not in parsed.flags:
+        raise MagicError("--unknown goes with --resend")
+    backend = remote_if_any(magics)
+    if backend is None:
+        magics.session.flush()
+        return TextResult("Nothing waits any more: every item is in its bank.")
+    report = backend.flush()
+    if "resend" in parsed.flags:
+        report += backend.resend(unknown="unknown" in parsed.flags)
+    return TextResult("\n".join(_told(backend, report)))
+
+
+def _told(backend: HindsightBackend, report: FlushReport) -> list[str]:
+    from ipy_memory.hindsight import overview
+
+    lines = [f"{_count(report.sent)} sent to bank {backend.retain_bank}."]
+    done = [_outcome(backend, operation_id) for operation_id in report.operations]
+    lines += [f"Operation {found.id}: {found.outcome}." for found in done]
+    if any(found.outcome == overview.NOTHING_RECALLABLE for found in done):
+        lines += _barren(backend)
+    if left := len(backend.queue_rows()):
+        lines.append(f"{_count(left)} not known to have arrived: see %memory queue.")
+    return lines
+
+
+def _outcome(backend: HindsightBackend, operation_id: str) -> Operation:
+    from ipy_memory.hindsight import overview
+
+    try:
+        return overview.operation(backend.service, operation_id)
+    except HindsightError:
+        # What was sent is sent; that its fate cannot be told just now changes nothing.
+        return overview.Operation(operation_id, "", "queued")
+
+
+def _barren(backend: HindsightBackend) -> list[str]:
+    from ipy_memory.hindsight import overview
+
+    return [f"Document {name}: {overview.NOTHING_RECALLABLE}." for name in overview.barren_documents(backend.service)]
+
+
+@command("operations", "", "Show the work that the Hindsight server took on, and what came of it.", flags=(PAGE,))
+def operations(magics: MemoryMagics, parsed: Parsed) -> TableResult:
+    """Show one row an operation, newest first; documents that gave no memory are named below."""
+    from ipy_memory.hindsight import overview
+    from ipy_memory.notebook.result import TableResult
+
+    if parsed.text.strip():
+        raise MagicError("%memory operations takes nothing more", hint="see %memory operations -h")
+    backend = remote(magics, "operations")
+    page = parsed.flags.get("page", 1)
+    found, total = overview.operations(backend.service, page)
+    rows = [
+        (
+            one.id,
+            one.kind,
+            one.outcome,
+            *("" if n is None else str(n) for n in (one.items, one.facts)),
+            one.created or "",
+        )
+        for one in found
+    ]
+    notes = [pages(page, len(rows), overview.OPERATIONS_A_PAGE, total), *_barren(backend)]
+    return TableResult(("id", "kind", "outcome", "items", "memories", "since"), rows, notes=notes)
+
+
+def _count(count: int) -> str:
+    return f"{count} {'memory' if count == 1 else 'memories'}"

@@ -1,0 +1,80 @@
+"""``%memory record``: the notebook as a session, while a person wants it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipy_memory import js
+from ipy_memory.errors import MagicError
+from ipy_memory.notebook.commands import command, one_word
+from ipy_memory.notebook.parse import Parsed, one_of
+
+if TYPE_CHECKING:
+    from ipy_memory.notebook.magics import MemoryMagics
+    from ipy_memory.notebook.result import TextResult
+    from ipy_memory.session import MemorySession
+
+ACTIONS = ("on", "off", "status", "preview")
+PREVIEW_CELLS = 3
+"""So many of the latest cells are shown while recording is off."""
+
+
+@command(
+    "record",
+    "|".join(ACTIONS),
+    "Take the notebook's cells as turns that memory retains; says first what is written where.",
+    choices=lambda _: ACTIONS,
+)
+def record(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+    """Switch recording on or off, say whether it is on, or show what would be written."""
+    from ipy_memory.notebook import record as recording
+    from ipy_memory.notebook.result import TextResult
+
+    action = one_of("record", one_word(parsed, "one of " + ", ".join(ACTIONS), "record"), ACTIONS)
+    session = magics.session
+    recorder = magics.recorder
+    if action == "on":
+        where = destination(session)
+        if recorder is None:
+            magics.recorder = recording.Recorder(magics.shell, session)
+            magics.recorder.begin()
+        return TextResult(f"From the next cell on, {where}\n`%memory record off` ends it.")
+    if action == "off":
+        magics.end_recording()
+        return TextResult("Recording is off." if recorder is None else f"Recording is off; {_taken(recorder.cells)}.")
+    if action == "status":
+        state = "Recording is off." if recorder is None else f"Recording is on; {_taken(recorder.cells)} so far."
+        return TextResult(state)
+    messages = session.messages if recorder else recording.latest_cells(magics.shell, PREVIEW_CELLS)
+    shown = recording.preview(messages) or "(nothing yet)"
+    head = "With recording on, " if recorder is None else "From each cell on, "
+    return TextResult(f"{head}{destination(session)}\nAs it would be written:\n\n{shown}")
+
+
+def destination(session: MemorySession) -> str:
+    """Return what recording writes, and where.
+
+    Raises
+    ------
+    MagicError
+        Nothing would be written, since automatic retention is off.
+    """
+    from ipy_memory.notebook.record import OUTPUT_UNITS
+
+    backend = session.live_backend()
+    switch = f"{backend.name}.autoRetain"
+    if not session.settings.get(switch):
+        raise MagicError(f"nothing would be written: {switch} is false", hint=f"set {switch} to true and try again")
+    status = backend.status()
+    place = status.get("database") or status.get("server")
+    every = js.number_text(float(session.settings.get(f"{backend.name}.retainEveryNTurns")))
+    return (
+        f"each cell's source and its textual results, cut at {OUTPUT_UNITS:,} characters, are a turn of session "
+        f"{session.session_id};\nevery {every} turns, and at the end, they are written to bank {backend.retain_bank} "
+        f"({place}).\nThis extension's magics, what they show and recalled memories are left out; credentials are "
+        "redacted."
+    )
+
+
+def _taken(cells: int) -> str:
+    return f"{cells} {'cell' if cells == 1 else 'cells'} taken"

@@ -1,0 +1,61 @@
+"""What the commands on a Hindsight server share: the backend, pages, and the list of the server's banks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipy_memory.errors import MagicError
+from ipy_memory.notebook.parse import Flag, whole_number
+
+if TYPE_CHECKING:
+    from ipy_memory.hindsight.backend import HindsightBackend
+    from ipy_memory.notebook.magics import MemoryMagics
+    from ipy_memory.notebook.result import TableResult
+
+PAGE = Flag("page", "on a Hindsight server: this page, 1 is the first", "N", whole_number)
+
+
+def remote(magics: MemoryMagics, what: str) -> HindsightBackend:
+    """Return the session's Hindsight backend, or raise an error that says what has none."""
+    found = remote_if_any(magics)
+    if found is None:
+        raise MagicError(f"{what}: only a Hindsight session has that; the backend is {magics.session.chosen}")
+    return found
+
+
+def remote_if_any(magics: MemoryMagics) -> HindsightBackend | None:
+    """Return the session's Hindsight backend, ``None`` where another one is in use."""
+    from ipy_memory.hindsight.backend import HindsightBackend
+
+    backend = magics.session.live_backend()
+    return backend if isinstance(backend, HindsightBackend) else None
+
+
+def remote_banks(backend: HindsightBackend, page: int) -> TableResult:
+    """List one page of the server's banks; looking makes none."""
+    from ipy_memory.hindsight import overview
+    from ipy_memory.notebook.result import TableResult
+
+    found, total = overview.banks(backend.service, page)
+    rows = [
+        (
+            one.name,
+            "in use" if one.in_use else "",
+            "" if one.memories is None else str(one.memories),
+            one.last_write or "",
+        )
+        for one in found
+    ]
+    notes = [pages(page, len(rows), overview.BANKS_A_PAGE, total)]
+    if page == 1 and total == len(rows) and not any(one.in_use for one in found):
+        notes.append(f"Bank {backend.retain_bank}, which is in use, is not there yet: the first retain makes it.")
+    return TableResult(("bank", "", "memories", "last write"), rows, notes=notes)
+
+
+def pages(page: int, shown: int, size: int, total: int) -> str:
+    """Return where in a paged list a page is."""
+    if not shown:
+        return f"None of {total} on this page."
+    first = (page - 1) * size + 1
+    more = f"; --page {page + 1} shows more" if first + shown <= total else ""
+    return f"{first} to {first + shown - 1} of {total}{more}."
