@@ -100,20 +100,19 @@ class RetainState(PanelState):
         self._looking = False
         before = len(self.rows)
         self.refresh()
-        if not self.failed and before and not self.rows:
+        if before and not self.rows and self.desk.session.backend is not None:
             self.say("Everything was sent.")
             self.on_change()
 
     def send(self) -> None:
         """Send now what waits, and again what failed."""
         session = self.desk.session
-        session.flush()
         backend = session.backend
-        if isinstance(backend, Queueing) and backend.queue_rows():
+        if isinstance(backend, Queueing) and any(row.state == "failed" for row in backend.queue_rows()):
             backend.resend()
+        session.flush()
         self.desk.changed()
         if self.rows:
-            raise MemoryToolkitError(
-                f"{count(len(self.rows))} not sent.", where=f"bank {self.bank}", hint="they are kept; send again"
-            )
+            left = f"{count(len(self.rows))} not sent."
+            raise MemoryToolkitError(left, where=f"bank {self.bank}", hint="they are kept, each with its reason")
         self.say("Everything was sent.")

@@ -57,7 +57,6 @@ class PanelState:
 
     def attempt(self, action: Callable[[], None]) -> None:
         """Carry an action out for a view; whatever goes wrong becomes the status, and nothing is raised."""
-        self.failed = False
         try:
             action()
         except MemoryToolkitError as error:
@@ -98,6 +97,7 @@ class PanelState:
     def switch(self, mode: str) -> None:
         """Go over to another scoping mode."""
         if mode != self.desk.scope:
+            self.failed = False
             self.desk.rescope(mode)
             if not self.failed:
                 self.say(f"Scope of this session: {mode}.")
