@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -21,9 +22,12 @@ from ipy_memory.settings_table import SCOPINGS
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from ipy_memory.mnemopi.trace import Trace
     from ipy_memory.model import RetainItem
+    from ipy_memory.notebook.record import Recorder
     from ipy_memory.notebook.result import RecallFrame, ReflectResult, RetainFrame, TextResult
     from ipy_memory.session import MemorySession
+    from ipy_memory.session_turns import Notice
 
 _Magic = TypeVar("_Magic", bound=Callable[..., Any])
 _Result = TypeVar("_Result")
@@ -40,7 +44,14 @@ RECALL = Spec(
     "recall",
     ("%recall [flags] QUERY", "%%recall [flags]      (the query is the cell)"),
     "Search memory: shows exactly what the agent would see, and returns the hits as a DataFrame.",
-    (_FROM, Flag("limit", "at most this many hits", "N", whole_number), _BANK, _NO_TOUCH, _OUT),
+    (
+        _FROM,
+        Flag("limit", "at most this many hits", "N", whole_number),
+        _BANK,
+        Flag("explain", "add to the frame why each hit has its score"),
+        _NO_TOUCH,
+        _OUT,
+    ),
 )
 RETAIN = Spec(
     "retain",
@@ -89,6 +100,8 @@ def _debuggable(magic: _Magic) -> _Magic:
                 whole = self.shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
                 error._render_traceback_ = lambda: whole  # type: ignore[method-assign]
             raise
+        finally:
+            self.show_notices()
 
     return call  # type: ignore[return-value]
 
@@ -110,13 +123,25 @@ class MemoryMagics(Magics):
 
     def __init__(self, shell: InteractiveShell, **traits: Any) -> None:
         self._session: MemorySession | None = None
+        self.recorder: Recorder | None = None
         self.world: Mapping[str, Any] = {}
         self.replaced: dict[str, dict[str, Callable[..., Any]]] = {}
         super().__init__(shell, **traits)
 
-    @observe("backend", "scope", "database", "cwd", "agent_dir")
+    @observe("backend", "database", "agent_dir")
     def _settings_changed(self, _change: object) -> None:
         self.close_session()
+
+    @observe("scope", "cwd")
+    def _place_changed(self, change: Mapping[str, Any]) -> None:
+        """Let the session go on in the new scope or folder; what waits goes to the old bank first (S-13)."""
+        if self._session is None:
+            return
+        if not change["new"]:
+            self.close_session()
+            return
+        self.end_recording()
+        self._session.rebind(self.cwd or None, self._scoping())
 
     @property
     def session(self) -> MemorySession:
@@ -161,9 +186,22 @@ class MemoryMagics(Magics):
 
     def close_session(self) -> None:
         """Finish and close the session, if one is open; the next magic opens another."""
+        self.end_recording()
         session, self._session = self._session, None
         if session is not None:
             session.close()
+            _show(session.notices)
+
+    def end_recording(self) -> None:
+        """Take no further cells; harmless when none are taken."""
+        recorder, self.recorder = self.recorder, None
+        if recorder is not None:
+            recorder.end()
+
+    def show_notices(self) -> None:
+        """Show what the person should know and has not been shown yet (Q-09)."""
+        if self._session is not None:
+            _show(self._session.notices)
 
     @_documented(RECALL)
     @line_cell_magic
@@ -176,16 +214,23 @@ class MemoryMagics(Magics):
             return self._usage(RECALL, parsed)
         query = self._text(RECALL, parsed)
         session = self.session
-        result = session.recall(
+        ask = functools.partial(
+            session.recall,
             query,
             limit=parsed.flags.get("limit", self.limit or None),
             touch="no-touch" not in parsed.flags,
             bank=parsed.flags.get("bank"),
         )
+        traces: list[Trace] = []
+        result = ask(traces=traces) if "explain" in parsed.flags else ask()
         from ipy_memory.frames import hits_frame
         from ipy_memory.notebook.result import RecallFrame
 
         hits = hits_frame(result.hits, text=result.text, attrs=result.attrs, notes=result.notes, tz=session.clock.tz)
+        if "explain" in parsed.flags:
+            from ipy_memory.inspect.explain import with_reasons
+
+            hits = with_reasons(hits, result.hits, traces)
         return self._out(RecallFrame(hits, quiet=parsed.quiet), parsed)
 
     @_documented(RETAIN)
@@ -272,6 +317,12 @@ class MemoryMagics(Magics):
         page = TextResult(spec.usage())
         page.quiet = parsed.quiet
         return page
+
+
+def _show(notices: list[Notice]) -> None:
+    while notices:
+        notice = notices.pop(0)
+        sys.stderr.write(f"{notice.source}: {notice.text}\n")
 
 
 def _items(text: str, flags: Mapping[str, Any]) -> list[RetainItem]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from ipy_memory.model import ToolResult
 
 _STEERING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+SHORT = 100
+"""How many characters of a value a table shows."""
+
 _RECALL_TABLE = ("id", "date", "score", "source", "bank", "tier", "type", "length")
 _RETAIN_TABLE = ("id", "bank", "state", "context")
 
@@ -110,7 +114,8 @@ class RecallFrame(_ShownFrame):
             }
             for row in self.to_dict("records")
         ]
-        return _filled_table(_RECALL_TABLE, shown)
+        explained = ("reason",) if "reason" in self.columns else ()
+        return _filled_table((*_RECALL_TABLE, *explained), shown)
 
 
 class RetainFrame(_ShownFrame):
@@ -118,6 +123,42 @@ class RetainFrame(_ShownFrame):
 
     def _html_table(self) -> str:
         return _filled_table(_RETAIN_TABLE, self.to_dict("records"))
+
+
+class ListFrame(_ShownFrame):
+    """Rows of any kind: a DataFrame that shows some of its columns as a table, and what should be known of them.
+
+    Parameters
+    ----------
+    data
+        The rows.
+    columns
+        Those to show; columns without any value are left out.
+    notes
+        Sentences for a person, below the table.
+    empty
+        What to say when there are no rows.
+    """
+
+    def __init__(
+        self,
+        data: DataFrame,
+        columns: Sequence[str],
+        *,
+        notes: Sequence[str] = (),
+        empty: str = "Nothing to list.",
+        quiet: bool = False,
+    ) -> None:
+        super().__init__(data, quiet=quiet)
+        shown = [name for name in columns if any(_cell(value) for value in data[name])]
+        cells = [[short(row[name]) for name in shown] for row in data.to_dict("records")]
+        table = text_table(cells, shown) if shown else empty
+        self.attrs |= {"text": "\n".join([table, *notes]), "notes": list(notes)}
+        object.__setattr__(self, "_shown", html_table(shown, cells) if shown else html_block(empty))
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        html = object.__getattribute__(self, "_shown") + html_notes(self.attrs["notes"])
+        return {"text/plain": visible(self.attrs["text"]), "text/html": html}
 
 
 class TextResult:
@@ -200,6 +241,17 @@ def _filled_table(columns: Sequence[str], rows: Sequence[Mapping[Any, Any]]) -> 
     if not filled:
         return ""
     return html_table([columns[i] for i in filled], [[row[i] for i in filled] for row in cells])
+
+
+def short(value: Any) -> str:
+    """Return a value as it fits into a table: on one line, and not too long."""
+    if isinstance(value, list | tuple):
+        return js.clip(", ".join(map(str, value)), SHORT)
+    if isinstance(value, float) and value == value:
+        return f"{value:.4g}"
+    if isinstance(value, datetime) and value == value:
+        return f"{value:%Y-%m-%d %H:%M}"
+    return js.clip(" ".join(_cell(value).split()), SHORT)
 
 
 def _cell(value: Any) -> str:

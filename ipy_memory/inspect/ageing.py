@@ -1,0 +1,72 @@
+"""How the memories of a session's banks age, in words; and consolidating them now, with counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipy_memory.errors import BankError
+from ipy_memory.inspect.local import local_backend
+from ipy_memory.mnemopi.ageing import RULE, Ageing, ageing
+from ipy_memory.mnemopi.consolidation import sleep_all
+from ipy_memory.mnemopi.life import MnemopiSession
+from ipy_memory.mnemopi.readers import READ, WRITE
+
+if TYPE_CHECKING:
+    from ipy_memory.mnemopi.readers import Target
+    from ipy_memory.session import MemorySession
+
+
+def ageing_notes(session: MemorySession) -> list[str]:
+    """Return for each bank in scope what is due in it, and the rule."""
+    backend = local_backend(session, "the age of memories")
+    notes = []
+    for target in backend.recall_targets():
+        try:
+            notes.append(_note(target.name, ageing(target.path, target.name, session.clock)))
+        except BankError as error:
+            notes.append(f"{target.name}: {error.message}")
+    return [*notes, RULE]
+
+
+def _note(name: str, due: Ageing) -> str:
+    whole, shortened, key = due.tiers
+    parts = [f"{due.open} of {due.working} working memories are not summed up, {due.due} of them can be now"]
+    if due.oldest:
+        parts.append(f"the oldest is of {due.oldest}")
+    if due.next_due:
+        parts.append(f"the next can be at {due.next_due}")
+    parts.append(f"episodes: {whole} whole, {shortened} shortened, {key} key sentences only")
+    parts.append(f"last summed up {due.last or 'never'}")
+    return f"{name}: {'; '.join(parts)}."
+
+
+def consolidate_now(session: MemorySession, *, dry_run: bool = False) -> list[str]:
+    """Consolidate the session's own banks, each as a whole; return what was done in each, or why nothing."""
+    backend = local_backend(session, "consolidating")
+    targets = backend.own_targets() if isinstance(backend, MnemopiSession) else backend.recall_targets()
+    return [_consolidated(session, target, dry_run=dry_run) for target in targets]
+
+
+def _consolidated(session: MemorySession, target: Target, *, dry_run: bool) -> str:
+    backend = local_backend(session, "consolidating")
+    if not target.path.exists():
+        return f"{target.name}: nothing to sum up, there is no file yet."
+    due = ageing(target.path, target.name, session.clock)
+    if not due.due:
+        return f"{target.name}: 0 memories considered: {_why_nothing(due)}."
+    bank = backend.banks.get(target, READ if dry_run else WRITE)
+    if bank is None:
+        return f"{target.name}: nothing to sum up, there is no file yet."
+    done = sleep_all(bank, dry_run=dry_run)
+    aged = sum(value for value in done.get("degradation", {}).values() if isinstance(value, int) and value is not True)
+    verb = "would be summed up" if dry_run else "summed up"
+    return (
+        f"{target.name}: {due.due} memories considered, {done['items_consolidated']} {verb} into"
+        f" {done['summaries_created']} episodes; {aged} episodes aged."
+    )
+
+
+def _why_nothing(due: Ageing) -> str:
+    if due.open:
+        return f"{due.open} are younger than twelve hours; the next can be at {due.next_due}"
+    return f"all {due.working} are already consolidated" if due.working else "the bank is empty"

@@ -1,0 +1,95 @@
+"""The banks in scope under the doctor's eyes: what was found, and what a repair did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ipy_memory.inspect.local import chosen_targets, local_backend
+from ipy_memory.mnemopi.doctor import Examination, Repair, examine, repair
+
+if TYPE_CHECKING:
+    from ipy_memory.frames import DataFrame
+    from ipy_memory.mnemopi.bank import Bank
+    from ipy_memory.mnemopi.doctor import Finding
+    from ipy_memory.session import MemorySession
+
+GOOD, FAULT, MENDED = "good", "fault", "mended"
+"""How a thing is that was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What was found in some banks, and what was mended."""
+
+    examinations: tuple[Examination, ...]
+    repairs: tuple[Repair, ...] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know or do."""
+        notes = [f"Copy of the bank: {done.backup}" for done in self.repairs if done.backup]
+        notes += [f"{done.before.name}: {what}." for done in self.repairs for what in done.done]
+        now = [done.after for done in self.repairs] or list(self.examinations)
+        faults = sum(len(one.faults) for one in now)
+        if not now:
+            return notes
+        notes.append(f"{faults} faults in {len(now)} banks." if faults else f"All is well in {len(now)} banks.")
+        if any(one.repairable for one in now):
+            notes.append("No memories are lost. To mend it: %memory doctor --repair")
+        if any(fault.part == "vectors" for one in now for fault in one.faults):
+            notes.append("To compute vectors anew: %memory embeddings reindex")
+        return notes
+
+    def frame(self) -> DataFrame:
+        """Return one row for each thing that was looked at; of a mended bank as it was, with what was mended."""
+        from ipy_memory import frames
+
+        rows = [
+            (one.name, finding.part, finding.name, self._state(one, finding), finding.detail)
+            for one in self.examinations
+            for finding in one.findings
+        ]
+        names = ("bank", "part", "what", "state", "detail")
+        return frames.table(
+            {name: [row[index] for row in rows] for index, name in enumerate(names)}, dict.fromkeys(names, frames.TEXT)
+        )
+
+    def _state(self, one: Examination, finding: Finding) -> str:
+        if finding.good:
+            return GOOD
+        mended = next((done.after for done in self.repairs if done.before is one and done.backup), None)
+        return FAULT if mended is None or finding in mended.faults else MENDED
+
+
+def look_over(
+    session: MemorySession,
+    bank: str | None = None,
+    *,
+    mend: bool = False,
+    progress: Callable[[int, int], object] = lambda *_: None,
+) -> Health:
+    """Look over the banks in scope, or one by its name; with ``mend`` repair what can be.
+
+    A running session sees the repair at its next call. Without ``mend`` nothing is opened for writing.
+    """
+    backend = local_backend(session, "the doctor")
+    targets = [t for t in (chosen_targets(backend, bank) if bank else backend.edit_targets()) if t.path.exists()]
+    examinations: list[Examination] = []
+    repairs: list[Repair] = []
+    for number, target in enumerate(targets, 1):
+        if mend:
+            repairs.append(repair(target.path, target.name, session.clock))
+            examinations.append(repairs[-1].before)
+        else:
+            examinations.append(examine(target.path, target.name, session.clock))
+        progress(number, len(targets))
+    if any(done.backup for done in repairs):
+        _forget_what_was_read(backend.banks.all())
+    return Health(tuple(examinations), tuple(repairs))
+
+
+def _forget_what_was_read(banks: Sequence[Bank]) -> None:
+    for bank in banks:
+        bank.memo.clear()

@@ -1,0 +1,65 @@
+"""What to compare when an agent's recall differs from ours: one text, without a secret."""
+
+from __future__ import annotations
+
+import platform
+import sqlite3
+from typing import TYPE_CHECKING
+
+from ipy_memory import __version__
+from ipy_memory.inspect.banks import NOT_READ, bank_rows
+from ipy_memory.jsdate import iso
+from ipy_memory.mnemopi import reports
+from ipy_memory.mnemopi.backend import MnemopiBackend
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ipy_memory.session import MemorySession
+
+_REASONS = (
+    "The agent's recall can differ from this one where the agent",
+    "- works in another folder, or under another scope (compare scope and banks above, and %memory scopes);",
+    "- has vectors on, or another embedding model (see vectors);",
+    "- reads other settings, such as the recall limit (compare the settings below);",
+    "- has written or recalled since: recall counts, times and new memories change the order.",
+)
+
+
+def report_text(session: MemorySession) -> str:
+    """Return backend, scope, banks, vectors and settings with their origins, as text to copy."""
+    return "\n".join(_lines(session))
+
+
+def _lines(session: MemorySession) -> Iterator[str]:
+    yield f"ipy_memory {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+    yield f"as of {iso(session.clock.now_ms())}"
+    yield ""
+    yield from (f"{row.name}: {row.value}{f' ({row.origin})' if row.origin else ''}" for row in session.status())
+    if isinstance(session.backend, MnemopiBackend):
+        yield ""
+        yield from _banks(session, session.backend)
+    yield ""
+    yield "settings that are not at their default:"
+    changed = [row for row in session.settings.table() if row.origin != "default"]
+    yield from (f"  {row.name} = {row.value} ({row.origin})" for row in changed)
+    if not changed:
+        yield "  none"
+    yield ""
+    yield from _REASONS
+
+
+def _banks(session: MemorySession, backend: MnemopiBackend) -> Iterator[str]:
+    rows = bank_rows(session)
+    yield "banks:"
+    for row in rows:
+        if row.use == NOT_READ:
+            continue
+        held = row.tally
+        counts = f"{held.working} working, {held.episodic} episodic, {held.facts} facts, {held.vectors} vectors"
+        about = row.error or ("no file yet" if row.size is None else counts)
+        yield f"  {row.name} ({row.use}): {about}; {reports.shown_path(row.path, backend.home)}"
+    others = sum(row.use == NOT_READ for row in rows)
+    yield f"  {others} other banks are not read (%memory banks says why)" if others else "  no other banks"
+    vectors = sum(row.tally.vectors for row in rows if row.use != NOT_READ)
+    yield f"  {vectors} vectors are stored in the banks that are read; here they are {backend.status()['vectors']}"

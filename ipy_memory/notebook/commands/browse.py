@@ -1,0 +1,74 @@
+"""``%memory browse`` and ``%memory chain``: what is stored, and what replaced what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipy_memory.notebook.commands import command, one_word
+from ipy_memory.notebook.parse import Flag, Parsed, whole_number
+
+if TYPE_CHECKING:
+    from ipy_memory.notebook.magics import MemoryMagics
+    from ipy_memory.notebook.result import ListFrame
+
+COLUMNS = ("id", "date", "state", "source", "type", "veracity", "bank", "store", "content")
+ROWS = 50
+"""How many rows are shown at once."""
+
+_FILTERS = (
+    Flag("source", "who stored it", "NAME"),
+    Flag("type", "such as fact or episode", "NAME"),
+    Flag("veracity", "how sure it is: stated, tool, inferred, …", "NAME"),
+    Flag("session", "id of the session that stored it", "ID"),
+    Flag("cwd", "folder it was stored from", "PATH"),
+    Flag("state", "live, superseded or expired", "STATE"),
+    Flag("about", "what was made from this memory (with --store all)", "ID"),
+    Flag("since", "stored on this date or later", "DATE"),
+    Flag("until", "stored on this date or before", "DATE"),
+)
+
+
+@command(
+    "browse",
+    "[TEXT]",
+    "List what is stored, newest first; TEXT must be part of the content.",
+    flags=(
+        Flag("bank", "this one bank, or * for all of the database folder", "NAME"),
+        Flag("store", "working, episodic, fact, annotation, entity, triple, or all", "NAME"),
+        *_FILTERS,
+        Flag("limit", f"rows a page; {ROWS} by default", "N", whole_number),
+        Flag("page", "which page, from 1", "N", whole_number),
+        Flag("out", "also bind the frame to this variable", "NAME"),
+    ),
+)
+def browse(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
+    """List a page; nothing is counted or written."""
+    from ipy_memory.notebook.result import ListFrame
+
+    flags, text = parsed.flags, parsed.text.strip()
+    where = {flag.name: flags[flag.name] for flag in _FILTERS if flag.name in flags} | ({"text": text} if text else {})
+    limit = flags.get("limit", ROWS)
+    number = flags.get("page", 1)
+    found = magics.session.memories(
+        flags.get("bank"), where, store=flags.get("store"), limit=limit, offset=(number - 1) * limit
+    )
+    total, offset = found.attrs["total"], found.attrs["offset"]
+    notes = [f"Rows {offset + 1} to {offset + len(found)} of {total}."] if len(found) else []
+    if found.attrs["next_offset"] is not None:
+        notes.append(f"Further rows: --page {number + 1}")
+    empty = "No such memories." if where else "No memories yet."
+    shown = ListFrame(found, COLUMNS, notes=notes, empty=empty, quiet=parsed.quiet)
+    if "out" in flags:
+        magics.shell.user_ns[flags["out"]] = shown
+    return shown
+
+
+@command("chain", "ID", "List a memory with all that it replaced and all that replaced it, the oldest first.")
+def chain(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
+    """Follow the replacements in both directions."""
+    from ipy_memory.inspect import browse as browsing
+    from ipy_memory.notebook.result import ListFrame
+
+    found = browsing.chain(magics.session, one_word(parsed, "one id", "chain").removeprefix("memory://"))
+    columns = ("id", "date", "state", "superseded_by", "valid_until", "content")
+    return ListFrame(found, columns, quiet=parsed.quiet)

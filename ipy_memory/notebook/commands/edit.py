@@ -1,0 +1,177 @@
+"""``%memory update|invalidate|forget|undo``: mending memories, with a dry run and a way back (M-06)."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+from ipy_memory.errors import EditRefusedError, MagicError, MemoryNotFoundError
+from ipy_memory.notebook.commands import command, one_word
+from ipy_memory.notebook.parse import Flag, Parsed, variable
+from ipy_memory.redact import redact_counted
+
+if TYPE_CHECKING:
+    from ipy_memory.mnemopi.edit import Edited
+    from ipy_memory.notebook.magics import MemoryMagics
+    from ipy_memory.notebook.result import TextResult
+
+_DRY_RUN = Flag("dry-run", "only say what would happen")
+
+
+def _weight(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise ValueError("a number from 0 to 1")
+    return value
+
+
+@command(
+    "update",
+    "ID [TEXT]",
+    "Replace the whole text of a memory, or its importance.",
+    flags=(
+        Flag("from", "take the text from this Python variable", "NAME", variable),
+        Flag("importance", "how much it weighs, from 0 to 1", "X", _weight),
+        Flag("force", "also a text that is only the cut preview of the memory"),
+        _DRY_RUN,
+    ),
+)
+def update(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+    """Write a new text, as typed; a preview over the whole text is refused."""
+    memory_id, _, typed = parsed.text.lstrip().partition(" ")
+    if not memory_id.strip():
+        raise MagicError("%memory update takes an id and a text", hint="see %memory update -h")
+    content = _content(magics, parsed.flags.get("from"), typed)
+    importance = parsed.flags.get("importance")
+    if content is None and importance is None:
+        raise MagicError("there is nothing to change", hint="type the new text, or give --importance")
+    done = magics.session.change(
+        "update",
+        _id(memory_id),
+        content=content,
+        importance=importance,
+        force="force" in parsed.flags,
+        dry_run="dry-run" in parsed.flags,
+    )
+    return _shown(magics, parsed, done, content)
+
+
+@command(
+    "invalidate",
+    "ID",
+    "End a memory now, so that it is no longer recalled; --frame ends every row of a frame.",
+    flags=(
+        Flag("by", "id of the memory that stands in for it", "ID"),
+        Flag("frame", "a variable with rows of %memory browse or %recall, in place of an id", "NAME", variable),
+        Flag("yes", "with --frame: do it; without, only the count is told"),
+        _DRY_RUN,
+    ),
+)
+def invalidate(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+    """End one memory, or a selection as one; %memory undo brings them back."""
+    from ipy_memory.notebook.result import TextResult
+
+    name = parsed.flags.get("frame")
+    if name is None:
+        memory_id = one_word(parsed, "one id", "invalidate")
+        done = magics.session.change(
+            "invalidate", _id(memory_id), replacement_id=parsed.flags.get("by"), dry_run="dry-run" in parsed.flags
+        )
+        return _shown(magics, parsed, done, None)
+    if parsed.text.strip():
+        raise MagicError("--frame already says which memories", hint="leave the id out")
+    from ipy_memory.inspect.selection import invalidate_all
+
+    confirm = "yes" in parsed.flags and "dry-run" not in parsed.flags
+    selected = invalidate_all(
+        magics.session, _variable(magics, name), replacement=parsed.flags.get("by"), confirm=confirm
+    )
+    if not selected.done and selected.count:
+        return TextResult(f"{selected}\nTo do it: %memory invalidate --frame {name} --yes")
+    return TextResult(str(selected))
+
+
+@command(
+    "forget",
+    "ID",
+    "Delete a memory for good, with what was made from it.",
+    flags=(Flag("purge", "leave no byte of its text in the file; the bank is not copied before"), _DRY_RUN),
+)
+def forget(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+    """Delete one memory."""
+    memory_id = one_word(parsed, "one id", "forget")
+    purge = "purge" in parsed.flags
+    done = magics.session.change("forget", _id(memory_id), purge=purge, dry_run="dry-run" in parsed.flags)
+    return _shown(magics, parsed, done, None, purged=purge)
+
+
+@command("undo", "", "Take back the last update or invalidation of this session, a selection's as one.")
+def undo(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+    """Put the memories back as they were before."""
+    from ipy_memory.inspect.selection import undo_last
+    from ipy_memory.notebook.result import TextResult
+
+    if parsed.text.strip():
+        raise MagicError("%memory undo takes nothing more", hint="it takes back the last edit")
+    return TextResult(undo_last(magics.session))
+
+
+def _id(typed: str) -> str:
+    return typed.strip().removeprefix("memory://")
+
+
+def _content(magics: MemoryMagics, name: str | None, typed: str) -> str | None:
+    if name is None:
+        return typed or None
+    if typed.strip():
+        raise MagicError("--from already says where the text comes from", hint="leave one of the two out")
+    value = _variable(magics, name)
+    if not isinstance(value, str):
+        raise MagicError(f"variable {name} holds a {type(value).__name__}, not a text")
+    return value
+
+
+def _variable(magics: MemoryMagics, name: str) -> Any:
+    if name not in magics.shell.user_ns:
+        raise MagicError(f"there is no variable {name}")
+    return magics.shell.user_ns[name]
+
+
+def _shown(
+    magics: MemoryMagics, parsed: Parsed, done: Edited, content: str | None, *, purged: bool = False
+) -> TextResult:
+    """Return what was done or would be, the difference of an update, and where the copy of the bank is."""
+    from ipy_memory.notebook.result import TextResult, visible
+
+    if done.status == "not_found":
+        raise MemoryNotFoundError(done.text, hint="%memory browse lists ids; only working memories can be changed")
+    if done.status == "not_editable":
+        raise EditRefusedError(done.text)
+    dry = "dry-run" in parsed.flags
+    lines = [f"Dry run, nothing was written. {done.text}" if dry else done.text]
+    notes = []
+    if content is not None and done.before is not None:
+        stored, redacted = redact_counted(content)
+        lines += difflib.unified_diff(
+            done.before.content.splitlines(), stored.splitlines(), "before", "after", lineterm="", n=1
+        )
+        if redacted:
+            notes.append(f"{redacted} credential{'s' if redacted > 1 else ''} redacted.")
+    elif dry and done.before is not None:
+        lines.append(done.before.content)
+    notes += _copies(magics, purged=purged) if not dry else []
+    return TextResult(visible("\n".join([*lines, *notes])))
+
+
+def _copies(magics: MemoryMagics, *, purged: bool) -> list[str]:
+    from ipy_memory.inspect.local import local_backend
+    from ipy_memory.mnemopi.change import backups
+
+    backend = local_backend(magics.session, "editing")
+    if not purged:
+        return [f"Copy of the bank from before this session's first edit: {copy}" for copy in backend.backups.values()]
+    left = [copy for target in backend.edit_targets() for copy in backups(target.path)]
+    return [f"Earlier copies of the bank may still hold the text: {', '.join(map(str, left))}"] if left else []

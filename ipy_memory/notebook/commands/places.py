@@ -1,0 +1,58 @@
+"""``%memory banks`` and ``%memory scopes``: where memories lie, and what each scope would read and write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipy_memory.errors import MagicError
+from ipy_memory.notebook.commands import command
+from ipy_memory.notebook.parse import Flag, Parsed
+from ipy_memory.notebook.remote import PAGE, remote_banks, remote_if_any
+
+if TYPE_CHECKING:
+    from ipy_memory.notebook.magics import MemoryMagics
+    from ipy_memory.notebook.result import ListFrame, TableResult
+
+BANK_COLUMNS = ("name", "use", "reason", "working", "episodic", "facts", "size", "last_memory", "cwds", "error")
+SCOPE_COLUMNS = (
+    *("backend", "mode", "in_force", "writes", "write_tags", "reads", "read_filter", "rescued", "file", "exists"),
+    *("hits", "top", "note"),
+)
+
+
+@command(
+    "banks",
+    "",
+    "List every bank of the database folder, and why it is read or not; or the banks of the Hindsight server.",
+    flags=(PAGE,),
+)
+def banks(magics: MemoryMagics, parsed: Parsed) -> ListFrame | TableResult:
+    """List the banks (L-05); reads only."""
+    from ipy_memory.inspect import banks as listing
+    from ipy_memory.notebook.progress import progress
+    from ipy_memory.notebook.result import ListFrame
+
+    if parsed.text.strip():
+        raise MagicError("%memory banks takes nothing more", hint="list one bank's memories with %memory browse --bank")
+    if server := remote_if_any(magics):
+        return remote_banks(server, parsed.flags.get("page", 1))
+    with progress("banks") as told:
+        found = listing.banks(magics.session, told)
+    return ListFrame(found, BANK_COLUMNS, notes=[f"{len(found)} banks."], quiet=parsed.quiet)
+
+
+@command(
+    "scopes",
+    "[QUERY]",
+    "Compare the scoping modes: what each reads and writes here, and what a query would give in it.",
+    flags=(Flag("folder", "as if the agent worked there", "PATH"),),
+)
+def scopes(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
+    """Compare the modes of both backends; nothing is counted or written."""
+    from ipy_memory.inspect import scopes as comparing
+    from ipy_memory.notebook.result import ListFrame
+
+    query = parsed.text if parsed.text.strip() or parsed.ended else None
+    found = comparing.scopes(magics.session, query, cwd=parsed.flags.get("folder"))
+    found["in_force"] = found["in_force"].map({True: "yes", False: ""})
+    return ListFrame(found, SCOPE_COLUMNS, quiet=parsed.quiet)

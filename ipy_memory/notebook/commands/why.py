@@ -1,0 +1,49 @@
+"""``%memory why``: why a memory came back for a query, or why it did not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipy_memory.errors import MagicError
+from ipy_memory.notebook.commands import command
+from ipy_memory.notebook.parse import Flag, Parsed, whole_number
+
+if TYPE_CHECKING:
+    from ipy_memory.notebook.magics import MemoryMagics
+    from ipy_memory.notebook.result import ListFrame, TextResult
+
+COLUMNS = ("id", "bank", "store", "verdict", "reason")
+
+
+@command(
+    "why",
+    "ID QUERY",
+    "Say why a memory comes back for a query, or why it does not; with --all QUERY for every memory.",
+    flags=(
+        Flag("all", "every memory in scope; what follows is the query alone"),
+        Flag("everywhere", "with --all: the memories of other banks too"),
+        Flag("limit", "at most this many hits", "N", whole_number),
+    ),
+)
+def why(magics: MemoryMagics, parsed: Parsed) -> TextResult | ListFrame:
+    """Read the account of one recall; nothing is counted or written."""
+    from ipy_memory.inspect.why import verdicts, verdicts_frame
+    from ipy_memory.notebook.result import ListFrame, TextResult
+
+    limit = parsed.flags.get("limit", magics.limit or None)
+    if "all" in parsed.flags:
+        if not parsed.text and not parsed.ended:
+            raise MagicError("%memory why --all takes a query", hint="see %memory why -h")
+        found = verdicts(magics.session, parsed.text, limit=limit, everywhere="everywhere" in parsed.flags)
+        came = sum(verdict.returned for verdict in found)
+        notes = [f"{came} of {len(found)} memories came back."]
+        return ListFrame(verdicts_frame(found), COLUMNS, notes=notes, empty="No memories.", quiet=parsed.quiet)
+    if "everywhere" in parsed.flags:
+        raise MagicError("--everywhere goes with --all", hint="an id is looked for in every bank anyway")
+    memory_id, _, query = parsed.text.lstrip().partition(" ")
+    if not memory_id or not query:
+        raise MagicError(
+            "%memory why takes an id and a query", hint="as in: %memory why 716b251a2adcd9e2 deploy target"
+        )
+    verdict = magics.session.why(memory_id, query, limit=limit)
+    return TextResult(str(verdict), frame=verdicts_frame([verdict]))
