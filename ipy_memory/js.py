@@ -12,11 +12,15 @@ import re
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-WHITESPACE = "\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
-"""The inside of a character class that matches what JavaScript's ``\\s`` matches."""
+TRIM_SET = "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+TRIM_SET += "\u2028\u2029\u202f\u205f\u3000\ufeff"
+"""The characters that JavaScript's ``trim`` takes off."""
+
+WHITESPACE = TRIM_SET
+"""The inside of a character class that matches what JavaScript's ``\\s`` matches: the same characters."""
 
 _SPACES = re.compile(f"[{WHITESPACE}]+")
-_TRIM_SET = "".join(chr(code) for code in range(0x10000) if _SPACES.fullmatch(chr(code)))
+_SEPARATORS = re.compile("[\x1c-\x1f]")  # white space to Python alone
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -64,16 +68,18 @@ def well_formed(text: str) -> str:
 
 def trim(text: str) -> str:
     """Return the text without JavaScript white space at both ends."""
-    return text.strip(_TRIM_SET)
+    return text.strip(TRIM_SET)
 
 
 def trim_end(text: str) -> str:
     """Return the text without JavaScript white space at its end."""
-    return text.rstrip(_TRIM_SET)
+    return text.rstrip(TRIM_SET)
 
 
 def split_spaces(text: str) -> list[str]:
     r"""Return ``text.split(/\s+/)`` without empty parts."""
+    if text.isascii() and not _SEPARATORS.search(text):
+        return text.split()
     return [part for part in _SPACES.split(text) if part]
 
 
@@ -127,7 +133,10 @@ def number_text(value: float) -> str:
         return "Infinity" if value > 0 else "-Infinity"
     if value == 0:
         return "0"
-    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    shortest = repr(value)
+    if "e" not in shortest:
+        return shortest.removesuffix(".0")
+    sign, digits, exponent = Decimal(shortest).as_tuple()
     text = "".join(map(str, digits)).rstrip("0")
     point = len(digits) + int(exponent)
     body = _place(text, point)

@@ -231,11 +231,22 @@ class Bank:
 
     @contextmanager
     def counting(self) -> Iterator[sqlite3.Connection]:
-        """Hold a transaction that changes only recall counters, so that what was computed stays good."""
-        with self.transaction() as connection:
-            before = connection.total_changes
-            yield connection
-            self._counted += connection.total_changes - before
+        """Hold a transaction that changes only recall counters, so that what was computed stays good.
+
+        It does not wait for the disk: a power cut may lose counts, never a memory.
+        """
+        with self.reading():
+            alone = not self._depth and self.writable
+            if alone:
+                self.connection.execute("PRAGMA synchronous = NORMAL")
+            try:
+                with self.transaction() as connection:
+                    before = connection.total_changes
+                    yield connection
+                    self._counted += connection.total_changes - before
+            finally:
+                if alone:
+                    self.connection.execute("PRAGMA synchronous = FULL")
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

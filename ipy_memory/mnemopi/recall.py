@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ipy_memory import js
@@ -16,13 +17,14 @@ from ipy_memory.errors import BusyBankError, DiskFullError, ReadOnlyBankError
 from ipy_memory.jsdate import iso, parse_ms
 from ipy_memory.mnemopi import account, candidates, lexicon, rerank, scoring
 from ipy_memory.mnemopi.candidates import EPISODIC, WORKING, Row, Tier, Visibility
+from ipy_memory.mnemopi.entries import Entry, Found, hit_of
 from ipy_memory.mnemopi.facts import fact_recall
 from ipy_memory.mnemopi.temporal import extract_temporal, query_time, temporal_boost
 from ipy_memory.mnemopi.vectors import similarities
-from ipy_memory.model import Hit, ScoreParts
+from ipy_memory.model import Hit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import tzinfo
 
     from ipy_memory.mnemopi.bank import Bank
@@ -35,6 +37,8 @@ PREVIEW_UNITS = 500
 """How much of a content a hit shows (R-11)."""
 
 _parse = lru_cache(maxsize=4096)(parse_ms)
+_SCORE = attrgetter("score")
+_CONTENT = attrgetter("content")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ def recall(
     """Return the ``k`` best memories of a bank, facts left out, without counting them."""
     with bank.snapshot():
         question = _question(bank, query, options)
-        hits = _chosen(_scored(bank, question, k, options, trace), question, k, trace)
+        hits = _shown(_chosen(_scored(bank, question, k, options, trace), question, k, trace))
     if trace is not None:
         trace.returned(hits)
     return hits
@@ -100,14 +104,15 @@ def recall_enhanced(
     """
     with bank.snapshot():
         question = _question(bank, query, options, intent=True)
-        hits = _scored(bank, question, 2 * k, options, trace)
+        entries = _scored(bank, question, 2 * k, options, trace)
         if len(question.words.expanded) >= scoring.COVERAGE_TOKENS:
-            hits = _chosen(hits, question, 2 * k, trace)
-        hits = _varied(hits, 2 * k, trace)
+            entries = _chosen(entries, question, 2 * k, trace)
+        entries = _varied(entries, 2 * k, trace)
         if options.include_facts:
             wanted = min(k, max(scoring.FACTS_AT_LEAST, math.ceil(k / 2)))
-            hits = sorted(hits + fact_recall(bank, query, wanted, trace), key=_score, reverse=True)
-        final = _varied(hits, k, trace)
+            entries += map(Entry.of, fact_recall(bank, query, wanted, trace))
+            entries.sort(key=_SCORE, reverse=True)
+        final = _shown(_varied(entries, k, trace))
     if trace is not None:
         trace.returned(final)
     return final
@@ -170,7 +175,7 @@ def _question(bank: Bank, query: str, options: RecallOptions, *, intent: bool = 
     )
 
 
-def _scored(bank: Bank, question: Question, k: float, options: RecallOptions, trace: Trace | None) -> list[Hit]:
+def _scored(bank: Bank, question: Question, k: float, options: RecallOptions, trace: Trace | None) -> list[Entry]:
     if trace is not None:
         trace.bank, trace.path, trace.query = bank.name, bank.path, question.text
         trace.floor, trace.weights = question.floor, question.weights
@@ -178,38 +183,34 @@ def _scored(bank: Bank, question: Question, k: float, options: RecallOptions, tr
         return []
     limit = max(scoring.CANDIDATES_PER_RESULT * k, scoring.CANDIDATES_AT_LEAST)
     vector = _query_vector(bank, question.text)
-    hits: list[Hit] = []
-    summaries: dict[str, str] = {}
+    entries: list[Entry] = []
     for tier in (WORKING, EPISODIC) if options.include_working else (EPISODIC,):
         bank.check_cancelled()
-        for row, hit in _tier_hits(bank, tier, question, limit, vector, trace):
-            hits.append(hit)
-            if row.summary_of:
-                summaries[row.id] = row.summary_of
-    hits.sort(key=_score, reverse=True)
+        entries += _tier_entries(bank, tier, question, limit, vector, trace)
+    entries.sort(key=_SCORE, reverse=True)
     if trace is not None:
-        trace.scored(hits)
-    return _without_summaries(hits, summaries, trace)
+        trace.scored(_shown(entries))
+    return _without_summaries(entries, trace)
 
 
-def _chosen(hits: list[Hit], question: Question, k: float, trace: Trace | None) -> list[Hit]:
-    """Return the ``k`` hits that stay: for longer queries those that cover most of its words."""
+def _chosen(entries: list[Entry], question: Question, k: float, trace: Trace | None) -> list[Entry]:
+    """Return the ``k`` entries that stay: for longer queries those that cover most of its words."""
     count = math.trunc(k)
-    if len(question.words.expanded) >= scoring.COVERAGE_TOKENS and len(hits) > k:
+    if len(question.words.expanded) >= scoring.COVERAGE_TOKENS and len(entries) > k:
         kept = rerank.cover(
-            hits,
+            entries,
             question.words.expanded,
             count,
             bonus=scoring.COVERAGE_BONUS,
-            score=_score,
-            tokens=lambda hit: lexicon.tokenise(hit.content),
+            score=_SCORE,
+            tokens=lambda entry: lexicon.tokenise(entry.content),
         )
         if trace is not None:
-            account.covered(trace, hits, kept)
+            account.covered(trace, _shown(entries), _shown(kept))
     else:
-        kept = hits[:count]
+        kept = entries[:count]
         if trace is not None:
-            account.cut(trace, hits, kept)
+            account.cut(trace, _shown(entries), _shown(kept))
     return kept
 
 
@@ -219,30 +220,19 @@ def _query_vector(bank: Bank, query: str) -> Sequence[float] | None:
     return bank.embedder.embed_query(query)
 
 
-@dataclass(slots=True)
-class _Found:
-    """How one row was found: full-text score, similarity, and which came first."""
-
-    fts: float = 0.0
-    similarity: float = 0.0
-    origin: str = "fallback"
-
-
-def _find(
-    bank: Bank, tier: Tier, question: Question, limit: float, vector: Sequence[float] | None
-) -> dict[int, _Found]:
+def _find(bank: Bank, tier: Tier, question: Question, limit: float, vector: Sequence[float] | None) -> dict[int, Found]:
     """Return the candidates of a tier by rowid, in the engine's order; the newest rows stand in for none."""
-    found: dict[int, _Found] = {}
+    found: dict[int, Found] = {}
     ranked = candidates.full_text(bank, tier, lexicon.fts_query(question.text), question.visible, limit)
     scores = scoring.fts_scores([rank for _, rank in ranked])
     for (rowid, _), score in zip(ranked, scores, strict=True):
-        found[rowid] = _Found(fts=score, origin="fts")
+        found[rowid] = Found(fts=score, origin="fts")
     if vector is not None:
         rowids = {id_: rowid for rowid, id_ in candidates.newest(bank, tier, question.visible, scoring.NEWEST)}
         alike = similarities(bank, sorted(rowids), vector)  # equals keep the order of their ids
         nearest = sorted(alike, key=alike.__getitem__, reverse=True)[: math.ceil(limit)]
         for id_ in nearest:
-            found.setdefault(rowids[id_], _Found())
+            found.setdefault(rowids[id_], Found())
         for id_, similarity in alike.items():
             if at := found.get(rowids[id_]):
                 at.similarity = similarity
@@ -250,12 +240,12 @@ def _find(
                     at.origin = "vec"
     if found:
         return {rowid: found[rowid] for rowid in candidates.visible_among(bank, tier, found, question.visible)}
-    return {rowid: _Found() for rowid, _ in candidates.newest(bank, tier, question.visible, scoring.NEWEST)}
+    return {rowid: Found() for rowid, _ in candidates.newest(bank, tier, question.visible, scoring.NEWEST)}
 
 
-def _tier_hits(
+def _tier_entries(
     bank: Bank, tier: Tier, question: Question, limit: float, vector: Sequence[float] | None, trace: Trace | None
-) -> list[tuple[Row, Hit]]:
+) -> list[Entry]:
     found = _find(bank, tier, question, limit, vector)
     documents = candidates.documents(bank, tier, list(found))
     lexical: dict[int, float] = {}
@@ -272,21 +262,21 @@ def _tier_hits(
     if trace is not None:
         _account(bank, tier, question, limit, found, dropped, documents, trace)
     return [
-        (rows[rowid], _hit(rows[rowid], tier, question, lexical[rowid], found[rowid], documents[rowid], bank, trace))
-        for rowid in lexical
+        _entry(rows[rowid], tier, question, score, found[rowid], documents[rowid], bank, trace)
+        for rowid, score in lexical.items()
     ]
 
 
-def _hit(
+def _entry(
     row: Row,
     tier: Tier,
     question: Question,
     lexical: float,
-    how: _Found,
+    how: Found,
     document: Document,
     bank: Bank,
     trace: Trace | None,
-) -> Hit:
+) -> Entry:
     tz = question.tz
     recency = scoring.decay(_parse(row.timestamp, tz) if row.timestamp else None, question.now_ms, question.query_ms)
     near = 0.0
@@ -307,23 +297,18 @@ def _hit(
         "current_factor": scoring.current_factor(document.text) if question.wants_now else 1.0,
     }
     score = scoring.final_score(base, recency, temporal_weight=question.temporal_weight, temporal=near, **factors)
-    parts = ScoreParts(
-        keyword=js.round4(lexical),
-        dense=js.round4(how.similarity),
-        fts=js.round4(how.fts),
-        importance=row.importance,
-        recency=js.round4(recency),
-        temporal=js.round4(near),
+    clipped = js.clip(row.content, question.preview) if question.preview > 0 else row.content
+    entry = Entry(
+        tier.name,
+        row.id,
+        score,
+        clipped,
+        row.summary_of,
+        partial(hit_of, row, tier, bank.name, how, lexical, recency, near),
     )
-    explained = [("keyword", lexical), ("dense", how.similarity), ("temporal", near)]
-    explanation = f"{tier.name} {how.origin}" + "".join(
-        f" {name}={js.number_text(js.round4(value))}" for name, value in explained if value > 0
-    )
-    size = js.units(row.content)
-    clipped = 0 < question.preview < size
     if trace is not None:
         candidate = trace.candidate(tier.name, row.id)
-        candidate.origin, candidate.parts, candidate.score, candidate.base = how.origin, parts, score, base
+        candidate.origin, candidate.parts, candidate.score, candidate.base = how.origin, entry.hit.parts, score, base
         candidate.terms = (
             scoring.working_terms(*weighed, question.weights[2])
             if tier is WORKING
@@ -335,49 +320,32 @@ def _hit(
             **factors,
         }
         candidate.matched = scoring.matched_words(question.words.groups, document)
-    return Hit(
-        id=row.id,
-        content=js.clip(row.content, question.preview) if clipped else row.content,
-        source=row.source,
-        timestamp=row.timestamp,
-        score=score,
-        bank=bank.name,
-        tier=tier.name,
-        type=row.memory_type,
-        importance=row.importance,
-        veracity=row.veracity,
-        truncated=clipped,
-        full_length=size,
-        session_id=row.session_id,
-        scope=row.scope,
-        recall_count=row.recall_count,
-        last_recalled=row.last_recalled,
-        rank=how.fts,
-        parts=parts,
-        explanation=explanation,
-        degradation_tier=row.degradation,
-    )
+    return entry
 
 
-def _without_summaries(hits: list[Hit], summaries: Mapping[str, str], trace: Trace | None) -> list[Hit]:
-    """Return the hits without episodes that sum up a working memory of the list."""
-    working = {hit.id for hit in hits if hit.tier == WORKING.name}
+def _without_summaries(entries: list[Entry], trace: Trace | None) -> list[Entry]:
+    """Return the entries without episodes that sum up a working memory of the list."""
+    working = {entry.id for entry in entries if entry.tier == WORKING.name}
     kept = []
-    for hit in hits:
-        parts = map(js.trim, summaries.get(hit.id or "", "").split(",")) if hit.tier == EPISODIC.name else ()
+    for entry in entries:
+        parts = map(js.trim, entry.summary_of.split(",")) if entry.summary_of else ()
         original = next((part for part in parts if part in working), None)
         if original is None:
-            kept.append(hit)
+            kept.append(entry)
         elif trace is not None:
-            account.summarised(trace, hit, original)
+            account.summarised(trace, entry.hit, original)
     return kept
 
 
-def _varied(hits: list[Hit], k: int, trace: Trace | None) -> list[Hit]:
-    kept = rerank.mmr(hits, scoring.MMR_BALANCE, k, score=_score, content=_content)
+def _varied(entries: list[Entry], k: int, trace: Trace | None) -> list[Entry]:
+    kept = rerank.mmr(entries, scoring.MMR_BALANCE, k, score=_SCORE, content=_CONTENT)
     if trace is not None:
-        account.varied(trace, hits, kept)
+        account.varied(trace, _shown(entries), _shown(kept))
     return kept
+
+
+def _shown(entries: Iterable[Entry]) -> list[Hit]:
+    return [entry.hit for entry in entries]
 
 
 def _account(
@@ -385,7 +353,7 @@ def _account(
     tier: Tier,
     question: Question,
     limit: float,
-    found: Mapping[int, _Found],
+    found: Mapping[int, Found],
     dropped: Mapping[int, float],
     documents: Mapping[int, Document],
     trace: Trace,
@@ -399,11 +367,3 @@ def _account(
         account.below_floor(trace, tier, id_, parts, how.origin, matched, lexical)
     query = lexicon.fts_query(question.text)
     account.not_looked_at(trace, bank, tier, looked_at.values(), query, question.visible, limit)
-
-
-def _score(hit: Hit) -> float:
-    return hit.score or 0.0
-
-
-def _content(hit: Hit) -> str:
-    return hit.content

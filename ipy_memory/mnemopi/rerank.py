@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
+from heapq import heapify, heappop, heapreplace
 from typing import TypeVar
 
 from ipy_memory import js
@@ -45,18 +47,29 @@ def mmr(
     score, content
         What to read from an item.
     """
-    left = sorted(items, key=score, reverse=True)
-    taken: list[Item] = []
-    likeness = [0.0] * len(left)
-    word_sets = [words(content(item)) for item in left]
-    while left and len(taken) < int(top_k):
-        gains = [lam * score(item) - (1 - lam) * like for item, like in zip(left, likeness, strict=True)]
-        best = gains.index(max(gains)) if taken else 0
-        taken.append(left.pop(best))
-        chosen = word_sets.pop(best)
-        likeness.pop(best)
-        likeness = [max(like, jaccard(chosen, other)) for like, other in zip(likeness, word_sets, strict=True)]
-    return taken
+    ordered = sorted(items, key=score, reverse=True)
+    taken: list[int] = []
+    known: dict[int, frozenset[str]] = {}
+
+    def words_of(place: int) -> frozenset[str]:
+        if place not in known:
+            known[place] = words(content(ordered[place]))
+        return known[place]
+
+    # Likeness to those taken only grows as more are taken, so a gain worked out earlier is never too low: only the
+    # foremost item must be brought up to date. Entries are (-gain, place, how many taken were compared, likeness).
+    heap = [(-lam * score(item), place, 0, 0.0) for place, item in enumerate(ordered)]
+    heapify(heap)
+    while heap and len(taken) < int(top_k):
+        _, place, compared, like = heap[0]
+        if compared == len(taken):
+            heappop(heap)
+            taken.append(place)
+        else:
+            ours = words_of(place)
+            like = max(like, *(jaccard(words_of(other), ours) for other in taken[compared:]))
+            heapreplace(heap, (-(lam * score(ordered[place]) - (1 - lam) * like), place, len(taken), like))
+    return [ordered[place] for place in taken]
 
 
 def cover(
@@ -84,11 +97,19 @@ def cover(
         What to read from an item; repeated tokens count each time.
     """
     uncovered = set(wanted)
-    left = [(item, [token for token in tokens(item) if token in uncovered]) for item in items]
+    known: dict[int, list[str]] = {}
     taken: list[Item] = []
-    while left and len(taken) < top_k:
-        gains = [score(item) + bonus * sum(token in uncovered for token in found) for item, found in left]
-        item, found = left.pop(gains.index(max(gains)))
-        taken.append(item)
-        uncovered.difference_update(found)
+    # As tokens get covered a gain only falls: as in mmr, only the foremost item must be brought up to date.
+    heap = [(-math.inf, place, -1) for place in range(len(items))]
+    while heap and len(taken) < top_k:
+        _, place, compared = heap[0]
+        if compared == len(taken):
+            heappop(heap)
+            taken.append(items[place])
+            uncovered.difference_update(known[place])
+        else:
+            if place not in known:
+                known[place] = [token for token in tokens(items[place]) if token in uncovered]
+            gain = score(items[place]) + bonus * sum(token in uncovered for token in known[place])
+            heapreplace(heap, (-gain, place, len(taken)))
     return taken
