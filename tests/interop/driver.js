@@ -27,7 +27,7 @@ const engine = await import("@oh-my-pi/pi-mnemopi");
 const { runDiagnostics } = await import("@oh-my-pi/pi-mnemopi/diagnose");
 
 const banks = new Map();
-const SIZE = 24;
+const SIZE = Number(process.env.VECTOR_SIZE ?? 24);
 
 function vectorOf(text) {
   const counts = new Array(SIZE).fill(0);

@@ -41,25 +41,20 @@ def install() -> Path:
     return max(programs, key=lambda program: program.stat().st_size)
 
 
-class Engine:
-    """The process; every method is one request."""
+class Process:
+    """A program that answers requests line by line."""
 
-    def __init__(self, program: Path, home: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, command: Sequence[str], home: Path, env: Mapping[str, str] | None = None) -> None:
         home.mkdir(parents=True, exist_ok=True)
-        self._log = (home / "engine.log").open("w+b")
+        self._log = (home / "errors.log").open("w+b")
         self._process = subprocess.Popen(
-            [str(program), str(folder() / DRIVER.name)],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
             env={"PATH": os.environ.get("PATH", ""), "HOME": str(home), "TZ": "UTC", "LANG": "C.UTF-8", **(env or {})},
             cwd=home,
         )
-
-    @property
-    def pid(self) -> int:
-        """The id of the process."""
-        return self._process.pid
 
     def __enter__(self) -> Self:
         return self
@@ -75,14 +70,34 @@ class Engine:
             self._process.stdin.write(json.dumps({"op": op, **given}).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise EngineError(f"The engine ended: {self._errors()}") from None
+            raise EngineError(f"The process ended: {self._errors()}") from None
         line = self._process.stdout.readline()
         if not line:
-            raise EngineError(f"The engine ended: {self._errors()}")
+            raise EngineError(f"The process ended: {self._errors()}")
         answer = json.loads(line)
         if "error" in answer:
             raise EngineError(answer["error"])
         return answer["value"]
+
+    def stop(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=60)
+        self._process.stdout.close()
+        self._log.close()
+
+    def _errors(self) -> str:
+        self._log.seek(0)
+        return self._log.read().decode(errors="replace")[-2000:]
+
+
+class Engine(Process):
+    """The real engine; every method is one request."""
+
+    def __init__(self, program: Path, home: Path, env: Mapping[str, str] | None = None) -> None:
+        super().__init__([str(program), str(folder() / DRIVER.name)], home, env)
 
     def clock(self, now: str | None) -> None:
         """Stop the clock at an instant; ``None`` lets it run."""
@@ -102,19 +117,6 @@ class Engine:
         """Return how the runtime orders pairs of texts."""
         found: list[int] = self.ask("order", pairs=pairs)
         return found
-
-    def stop(self) -> None:
-        """End the process."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=30)
-        self._process.stdout.close()
-        self._log.close()
-
-    def _errors(self) -> str:
-        self._log.seek(0)
-        return self._log.read().decode(errors="replace")[-2000:]
 
 
 class EngineBank:

@@ -8,14 +8,14 @@ SIZE = 24
 MODEL = "word-counts"
 
 
-def vector_of(text: str) -> list[float]:
+def vector_of(text: str, size: int = SIZE) -> list[float]:
     """Return the vector of a text (``vectorOf`` of driver.js computes the same)."""
-    counts = [0.0] * SIZE
+    counts = [0.0] * size
     for word in text.lower().split(" "):
         hashed = 2166136261
         for byte in word.encode("utf-8", "replace"):
             hashed = ((hashed ^ byte) * 16777619) & 0xFFFFFFFF
-        counts[hashed % SIZE] += 1 + (hashed >> 8) % 7
+        counts[hashed % size] += 1 + (hashed >> 8) % 7
     return counts
 
 
@@ -24,10 +24,13 @@ class WordCounts:
 
     model = MODEL
 
+    def __init__(self, size: int = SIZE) -> None:
+        self.size = size
+
     def embed(self, texts: Sequence[str]) -> list[list[float] | None]:
         """Return the vectors of memories."""
-        return [vector_of(text) for text in texts]
+        return [vector_of(text, self.size) for text in texts]
 
     def embed_query(self, text: str) -> list[float] | None:
         """Return the vector of a query."""
-        return vector_of(text)
+        return vector_of(text, self.size)

@@ -1,0 +1,1 @@
+"""How fast the local engine is, beside the real one: ``python -m benchmarks``."""

@@ -1,0 +1,41 @@
+"""What a person does in a notebook, measured on a session: browse, recall, retain, list banks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.banks import BANK
+from benchmarks.texts import Texts
+from ipy_memory import open_session
+
+_PAGE = 1000
+_CALLS = 40
+
+
+def measure(path: Path, source: Texts) -> dict[str, list[float]]:
+    """Return the milliseconds of browsing a page, of a recall and of a retain on one bank."""
+    settings = {
+        "mnemopi.dbPath": str(path),
+        "mnemopi.scoping": "global",
+        "mnemopi.bank": BANK,
+        "mnemopi.noEmbeddings": True,
+    }
+    with open_session(backend="mnemopi", cwd=path.parent, agent_dir=path.parent, settings=settings, env={}) as session:
+        session.recall("warm up")
+        queries = list(source.queries(_CALLS))
+        texts = [source.memory() for _ in range(_CALLS)]
+        return {
+            "browse a page": [
+                _timed(lambda page=page: session.memories(limit=_PAGE, offset=_PAGE * page)) for page in range(_CALLS)
+            ],
+            "recall": [_timed(lambda query=query: session.recall(query)) for query in queries],
+            "retain": [_timed(lambda text=text: session.retain(text)) for text in texts],
+        }
+
+
+def _timed(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return (time.perf_counter() - start) * 1000
