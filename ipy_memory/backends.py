@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ipy_memory.mnemopi.edit import Edited, Operation
     from ipy_memory.mnemopi.embeddings import Embedder
     from ipy_memory.mnemopi.trace import Trace
+    from ipy_memory.mnemopi.vector_care import Reindexed
+    from ipy_memory.mnemopi.vector_report import Vectors
     from ipy_memory.model import Answer, Hit, Memory, Receipt, RetainItem, ToolResult
     from ipy_memory.settings import Settings
     from ipy_memory.turns import Message
@@ -126,6 +128,29 @@ class Editable(Protocol):
 
     def undo(self, done: Edited) -> bool:
         """Take back an update or an invalidation; tell whether the memory was still there."""
+        ...
+
+
+@runtime_checkable
+class VectorKeeping(Protocol):
+    """A backend that keeps vectors beside its memories, which a person can look at and compute anew."""
+
+    def vectors(self) -> Vectors:
+        """Return which vectors the banks in scope hold, and what computes them; reads only."""
+        ...
+
+    def reindex_vectors(
+        self,
+        bank: str | None = None,
+        *,
+        missing_only: bool = False,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Sequence[Reindexed]:
+        """Compute vectors anew in the session's own banks, or in one that is named; each is copied first."""
+        ...
+
+    def fetch_model(self, env: Mapping[str, str]) -> str:
+        """Fetch the files of the configured local model; return what was done."""
         ...
 
 
@@ -310,9 +335,11 @@ def resolve_backend(
 def _mnemopi(
     session: Surroundings, embedder: Embedder | None, completion: Callable[[str], str | None] | None
 ) -> LivingBackend:
+    from ipy_memory.mnemopi.completion import configured_completion
     from ipy_memory.mnemopi.config import engine_config
     from ipy_memory.mnemopi.life import MnemopiSession
     from ipy_memory.mnemopi.readers import OpenBanks
+    from ipy_memory.mnemopi.session_embedder import choose
     from ipy_memory.scoping.mnemopi import mnemopi_scope
     from ipy_memory.settings import mnemopi_config
 
@@ -328,8 +355,8 @@ def _mnemopi(
         clock=session.clock,
         ids=session.ids,
         config=engine,
-        embedder=None if engine.no_embeddings else embedder,
-        completion=completion,
+        choice=choose(config, session.env, embedder, off=engine.no_embeddings),
+        completion=completion or configured_completion(config),
     )
     scope = mnemopi_scope(config, session.cwd)
     home = session.env.get("HOME", "")

@@ -18,6 +18,7 @@ from ipy_memory.backends import (
     Commanded,
     Editable,
     Parental,
+    VectorKeeping,
     resolve_backend,
 )
 from ipy_memory.clock import ProcessIds, SystemClock, SystemTimers
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from ipy_memory.mnemopi.edit import Edited, Operation
     from ipy_memory.mnemopi.embeddings import Embedder
     from ipy_memory.mnemopi.trace import Trace
+    from ipy_memory.mnemopi.vector_care import Reindexed
+    from ipy_memory.mnemopi.vector_report import Vectors
     from ipy_memory.model import Memory
 
 log = logging.getLogger("ipy_memory")
@@ -318,6 +321,39 @@ class MemorySession(SessionLife):
         """Return the table of checks of the banks in scope (M-08); reads only."""
         return self._report().diagnose()
 
+    def vectors(self) -> Vectors:
+        """Return which vectors the banks in scope hold, and what computes them; reads only (B019, B023)."""
+        return self._vector_keeping().vectors()
+
+    def reindex_vectors(
+        self,
+        bank: str | None = None,
+        *,
+        missing_only: bool = False,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Sequence[Reindexed]:
+        """Compute vectors anew; old ones stay until there are new ones.
+
+        Parameters
+        ----------
+        bank
+            One bank by name; by default the session's own.
+        missing_only
+            Leave memories alone that have a vector of the model in use.
+        progress
+            Told how many of how many memories of a bank are done.
+
+        Raises
+        ------
+        EmbeddingError
+            There is no embedder, or it gave no vector.
+        """
+        return self._vector_keeping().reindex_vectors(bank, missing_only=missing_only, progress=progress)
+
+    def fetch_model(self) -> str:
+        """Fetch the files of the configured local model, the one thing that ever does so; return what was done."""
+        return self._vector_keeping().fetch_model(self.env)
+
     def provenance(self, query: str) -> dict[str, Any]:
         """Return what a frame's ``attrs`` say of where an answer came from."""
         backend = self.backend
@@ -345,6 +381,8 @@ class MemorySession(SessionLife):
                 for name, value in self.backend.status().items()
                 if value is not None
             ]
+        if isinstance(self.backend, VectorKeeping):
+            rows.append(StatusRow("vectors", self.backend.vectors().summary))
         return rows
 
     def _one_bank(self, bank: str) -> Backend:
@@ -374,6 +412,12 @@ class MemorySession(SessionLife):
         if isinstance(backend, Editable):
             return backend
         raise MemoryToolkitError(f"{TITLES[backend.name]} does not support editing.", hint="recall shows all there is")
+
+    def _vector_keeping(self) -> VectorKeeping:
+        backend = self.live_backend()
+        if isinstance(backend, VectorKeeping):
+            return backend
+        raise MemoryToolkitError(f"{TITLES[backend.name]} keeps its vectors on the server.")
 
     def _addressable(self, what: str) -> Addressable:
         backend = self.live_backend()

@@ -247,3 +247,27 @@ def all_targets_failed(failures: Sequence[tuple[str, str]]) -> str:
 def bank_failed(bank: str, reason: str) -> str:
     """Return the note that one bank in scope did not answer (R-21)."""
     return f"Bank {bank} did not answer: {reason}"
+
+
+def vectors_unanswered(model: str, problem: str) -> str:
+    """Return the note for a recall whose query got no vector (B030)."""
+    return (
+        f"Recall went by text alone: {model} gave no vector for the query ({problem}). "
+        "No memories are lost; see %memory embeddings status."
+    )
+
+
+def vectors_of_another_model(bank: str, theirs: Sequence[str], ours: str) -> str:
+    """Return the note for stored vectors that another model made (B019, B040)."""
+    return (
+        f"Bank {bank} holds vectors of {', '.join(theirs)}, which cannot be compared with those of {ours}; its "
+        "memories were found by text. No memories are lost: %memory embeddings reindex computes the vectors anew."
+    )
+
+
+def vectors_of_another_size(bank: str, theirs: Sequence[int], asked: int) -> str:
+    """Return the note for stored vectors whose length is not the query's (B040)."""
+    return (
+        f"Bank {bank} holds vectors of {', '.join(map(str, theirs))} numbers, the query's has {asked}; similarities "
+        "mean little. No memories are lost: %memory embeddings reindex computes the vectors anew."
+    )

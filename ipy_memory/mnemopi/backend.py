@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any, cast
 from ipy_memory import text
 from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError, ReadOnlyBankError
 from ipy_memory.mnemopi import edit as editing
-from ipy_memory.mnemopi import reports
+from ipy_memory.mnemopi import reports, vector_report
 from ipy_memory.mnemopi.candidates import DAMAGED
 from ipy_memory.mnemopi.change import backup_beside
+from ipy_memory.mnemopi.completion import RemoteCompletion
 from ipy_memory.mnemopi.consolidation import promote_before_trim
-from ipy_memory.mnemopi.pending import drain
 from ipy_memory.mnemopi.readers import READ, TOUCH, WRITE, OpenBanks, Target, name_in_file
 from ipy_memory.mnemopi.recall import PREVIEW_UNITS
 from ipy_memory.mnemopi.scoped import ScopedAnswer, Unopened, scoped_recall
 from ipy_memory.mnemopi.store import retain_items
+from ipy_memory.mnemopi.vector_care import Reindexed, check_answers, fetch_for, reindex_banks
 from ipy_memory.model import Answer, Failure, Receipt, RetainItem, ToolResult
 from ipy_memory.scoping.legacy import LegacyVerdict, legacy_banks
 from ipy_memory.scoping.mnemopi import BankScope, bank_path, banks_folder
@@ -115,8 +116,7 @@ class MnemopiBackend:
         found = self.ask(query, limit=limit, touch=touch, cancel=cancel, traces=traces, watch=watch)
         notes = [text.bank_failed(bank, str(error)) for bank, error in found.failures]
         notes += [text.index_damaged(bank.name) for bank in self.banks.all() if bank.memo.pop(DAMAGED, None)]
-        if self._vectors_unused():
-            notes.append(text.VECTORS_UNUSED)
+        notes += vector_report.notes(self.banks.choice, self.banks.all())
         return Answer(found.hits, banks=tuple(target.name for target in self.recall_targets()), notes=tuple(notes))
 
     def ask(
@@ -294,14 +294,13 @@ class MnemopiBackend:
             "retain bank": self.retain_bank,
             "recall banks": [target.name for target in self.recall_targets()],
             "database": reports.shown_path(self.target(self.retain_bank).path, self.home),
-            "vectors": "in use" if self.banks.embedder else "not in use",
+            "language model": self._language_model(),
+            "waiting": self.banks.waiting or None,
         }
 
-    def flush(self) -> None:
-        """Do the work that waits: vectors, and facts read by a language model (T-13)."""
-        for bank in self.banks.all():
-            if bank.writable and bank.pending:
-                drain(bank)
+    def flush(self) -> int:
+        """Do the work that waits: vectors, and facts read by a language model; return how much is left (T-13)."""
+        return self.banks.drain()
 
     def close(self) -> None:
         """Finish waiting work and close every file."""
@@ -309,6 +308,53 @@ class MnemopiBackend:
             self.flush()
         finally:
             self.banks.close()
+
+    def _language_model(self) -> str | None:
+        if self.config.llm_mode != "remote":
+            return None
+        if (model := self.banks.completion) is None:
+            return "not in use: set mnemopi.llmBaseUrl and mnemopi.llmModel"
+        return f"in use: {model.model}, {model.place}" if isinstance(model, RemoteCompletion) else "in use"
+
+    def vectors(self) -> vector_report.Vectors:
+        """Return which vectors the banks in scope hold, and what computes them; reads only."""
+        model = embedder.model if (embedder := self.banks.choice.embedder) else None
+        counted = []
+        for target in self.recall_targets():
+            with suppress(BankError):
+                if bank := self.banks.get(target, READ):
+                    counted.append(vector_report.bank_vectors(bank, model))
+        return vector_report.Vectors(self.banks.choice, tuple(counted))
+
+    def reindex_vectors(
+        self,
+        bank: str | None = None,
+        *,
+        missing_only: bool = False,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> list[Reindexed]:
+        """Compute vectors anew in the session's own banks, or in one that is named; each is copied first.
+
+        Raises
+        ------
+        EmbeddingError
+            There is no embedder, or it gave no vector; what was stored before stays.
+        """
+        named = [self.target(name) for name in dict.fromkeys((self.scope.retain_bank, *self.scope.recall_banks))]
+        targets = [self.named_target(bank)] if bank is not None else [one for one in named if one.path.exists()]
+        check_answers(self.banks.choice)
+        found = [one for target in targets if (one := self.banks.get(target, WRITE))]
+        return reindex_banks(found, self.back_up_once, missing_only=missing_only, progress=progress)
+
+    def fetch_model(self, env: Mapping[str, str]) -> str:
+        """Fetch the files of the configured local model; return what was done.
+
+        Raises
+        ------
+        EmbeddingError
+            They could not be fetched, or an endpoint computes the vectors.
+        """
+        return fetch_for(self.config.embedding_model, self.banks.choice, env)
 
     def writer(self) -> Bank:
         """Return the retain bank, made if it is not there."""
@@ -326,11 +372,6 @@ class MnemopiBackend:
             return self.banks.get(target, need)
         except BankError as error:
             return Unopened(target.name, error)
-
-    def _vectors_unused(self) -> bool:
-        if self.banks.embedder is not None:
-            return False
-        return any(has_vectors(bank) for bank in self.banks.all())
 
     def _look_for_legacy(self) -> list[LegacyVerdict]:
         return legacy_banks(self.config.db_path, self.cwd, self.scope.recall_banks)
@@ -377,6 +418,10 @@ class OneBankBackend(MnemopiBackend):
         """Return what the bank answers; an unreadable or missing one is an error."""
         return super().ask(query, **{**options, "touch": False})
 
+    def reindex_vectors(self, bank: str | None = None, **_: Any) -> list[Reindexed]:  # noqa: ARG002
+        """Refuse: the bank was opened for reading."""
+        raise self._refusal()
+
     def writer(self) -> Bank:
         """Refuse: the bank was opened for reading."""
         raise self._refusal()
@@ -397,12 +442,3 @@ class OneBankBackend(MnemopiBackend):
 def _none_stored(items: Sequence[RetainItem], bank: str, error: Exception) -> Receipt:
     failures = tuple(Failure(index, item.content, error) for index, item in enumerate(items))
     return Receipt(len(items), bank, "stored", (None,) * len(items), failures)
-
-
-def has_vectors(bank: Bank) -> bool:
-    """Tell whether a bank holds any stored vector."""
-    with bank.reading() as connection:
-        try:
-            return connection.execute("SELECT 1 FROM memory_embeddings LIMIT 1").fetchone() is not None
-        except Exception:  # noqa: BLE001  a bank without the table has none
-            return False

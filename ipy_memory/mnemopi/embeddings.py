@@ -106,10 +106,11 @@ def store_vectors(bank: Bank, texts: Mapping[str, str]) -> int:
     return sum(_store_batch(bank, embedder, batch) for batch in _batches(rows))
 
 
-def reindex(bank: Bank, progress: Callable[[int, int], None] | None = None) -> int:
+def reindex(bank: Bank, progress: Callable[[int, int], object] | None = None, *, missing_only: bool = False) -> int:
     """Compute the vectors of all live memories anew, and return how many were stored.
 
-    A vector is replaced only by one that was computed; vectors of another model go when all are there.
+    A vector is replaced only by one that was computed; vectors of another model go when all are there. Where a whole
+    batch gets none, no further one is tried.
 
     Parameters
     ----------
@@ -117,6 +118,8 @@ def reindex(bank: Bank, progress: Callable[[int, int], None] | None = None) -> i
         The bank, open for writing, with an embedder.
     progress
         Told after each batch how many of how many memories are done.
+    missing_only
+        Leave memories alone that have a vector of the embedder's model.
 
     Raises
     ------
@@ -125,10 +128,16 @@ def reindex(bank: Bank, progress: Callable[[int, int], None] | None = None) -> i
     """
     embedder = _needed(bank)
     rows = list(_live_texts(bank))
+    if missing_only:
+        known = _known(bank, embedder.model)
+        rows = [row for row in rows if row[0] not in known]
     done = stored = 0
     for batch in _batches(rows):
-        stored += _store_batch(bank, embedder, batch)
+        new = _store_batch(bank, embedder, batch)
+        stored += new
         done += len(batch)
+        if not new:
+            break
         if progress is not None:
             progress(done, len(rows))
     if stored < len(rows):
@@ -159,7 +168,7 @@ def reconcile(bank: Bank) -> int:
         if changed:
             connection.execute("DELETE FROM memory_embeddings")
             connection.execute("UPDATE episodic_memory SET binary_vector = NULL WHERE binary_vector IS NOT NULL")
-        known = {row[0] for row in connection.execute("SELECT memory_id FROM memory_embeddings")}
+        known = _known(bank, embedder.model)
     return store_vectors(bank, {memory_id: text for memory_id, text in _live_texts(bank) if memory_id not in known})
 
 
@@ -174,6 +183,12 @@ def _needed(bank: Bank) -> Embedder:
             "No embedder is active.", where=bank.where, hint="Configure an embedding endpoint or pass an embedder."
         )
     return embedder
+
+
+def _known(bank: Bank, model: str) -> set[str]:
+    with bank.reading() as connection:
+        found = connection.execute("SELECT memory_id FROM memory_embeddings WHERE model IS ?", (model,))
+        return {row[0] for row in found}
 
 
 def _live_texts(bank: Bank) -> Iterator[tuple[str, str]]:

@@ -31,8 +31,15 @@ _SENTENCES = tuple(
 )
 _FENCE = re.compile(rf"\A```(?:json)?{_S}*|{_S}*```\Z", _FLAGS)
 _QUOTED = re.compile(r'"([^"]{10,})"')
+_REASONING = re.compile(
+    r"<(think|thinking|thought|reasoning)\b[^>]*>.*?(?:</\1\s*>|\Z)|\A.*?</(?:think|thinking|thought|reasoning)\s*>",
+    re.IGNORECASE | re.DOTALL | re.ASCII,
+)
 _BULLET = re.compile(rf"[-*0-9.{js.WHITESPACE}]+")
 _COMMON_KEYS = ("fact", "text", "content", "value", "statement")
+NOTHING = "no_facts"
+"""What a language model answers, in any case of letters, when a text says nothing worth keeping."""
+
 _TIMELINE_KEYS = ("description", "event", "timeline", "date", *_COMMON_KEYS)
 
 
@@ -70,12 +77,28 @@ def heuristic_facts(text: str) -> list[str]:
     return found[:FACT_LIMIT]
 
 
+def plain_answer(answer: str | None) -> str:
+    """Return an answer without the model's reasoning and the fence around it; a bare list is one of facts (B021)."""
+    text = _unfenced(js.trim(_REASONING.sub("", answer or "")))
+    if not text.startswith("["):
+        return text
+    try:
+        listed = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text
+    return js.json_text({"facts": listed})
+
+
+def _unfenced(text: str) -> str:
+    return _FENCE.sub("", text) if text.startswith("```") else text
+
+
 def parse_answer(answer: str | None) -> Extracted:
     """Return what a language model's answer says: JSON, else its quoted strings, else its lines."""
     text = js.trim(answer or "")
-    if js.lower(text) == "no_facts":
+    if js.lower(text) == NOTHING:
         return Extracted()
-    body = _FENCE.sub("", text) if text.startswith("```") else text
+    body = _unfenced(text)
     if body.startswith("{"):
         try:
             parsed = json.loads(body, parse_constant=_refuse, parse_int=float)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Literal
 
-from ipy_memory.errors import BankError
+from ipy_memory.errors import BankError, MemoryToolkitError
 from ipy_memory.js import trim
 from ipy_memory.jsdate import iso
-from ipy_memory.mnemopi.extraction import Extracted, heuristic_facts, parse_answer
+from ipy_memory.mnemopi.extraction import Extracted, heuristic_facts, parse_answer, plain_answer
 from ipy_memory.mnemopi.fact_rows import FactRows
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def _extract(bank: Bank, job: Pending) -> bool:
     try:
         extracted = read_facts(bank, job.text)
     except Exception as error:  # noqa: BLE001  whatever a caller's function raises, the memory itself is stored
-        _log.warning("Mnemopi: fact extraction failed: bank=%s error=%s", bank.name, type(error).__name__)
+        reason = error.message if isinstance(error, MemoryToolkitError) else type(error).__name__
+        _log.warning("Mnemopi: fact extraction failed: bank=%s error=%s", bank.name, reason)
         return True
     try:
         with bank.transaction() as connection:
@@ -91,7 +92,7 @@ def read_facts(bank: Bank, text: str) -> Extracted:
     """Return the facts of a text: from the bank's language model if it has one and it answers, else by patterns."""
     answered = Extracted()
     if bank.completion is not None:
-        answered = parse_answer(bank.completion(_PROMPT.format(text=text)))
+        answered = parse_answer(plain_answer(bank.completion(_PROMPT.format(text=text))))
     return answered or Extracted(facts=tuple(heuristic_facts(text)))
 
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
+import logging
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ipy_memory.errors import BankError, BankNotFoundError
+from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError
 from ipy_memory.mnemopi.bank import Bank
+from ipy_memory.mnemopi.pending import drain
+from ipy_memory.mnemopi.session_embedder import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ipy_memory.clock import Clock, IdSource
     from ipy_memory.mnemopi.config import EngineConfig
-    from ipy_memory.mnemopi.embeddings import Embedder
+
+_log = logging.getLogger("ipy_memory.mnemopi")
 
 READ, TOUCH, WRITE = 0, 1, 2
 """How a bank is needed: to read, to count recalls as well, to write (which makes it if it is not there)."""
@@ -40,7 +46,8 @@ class _Open:
 class OpenBanks:
     """Bank files by path, each opened once for the most that was needed of it.
 
-    A file that was replaced or deleted since (another process cleared it) is opened anew.
+    A file that was replaced or deleted since (another process cleared it) is opened anew. Where a write can leave
+    work behind (vectors, facts read by a language model), the end of the process finishes it too (T-13, B023).
     """
 
     def __init__(
@@ -49,15 +56,16 @@ class OpenBanks:
         clock: Clock,
         ids: IdSource,
         config: EngineConfig,
-        embedder: Embedder | None = None,
+        choice: Choice | None = None,
         completion: Callable[[str], str | None] | None = None,
     ) -> None:
         self.clock = clock
         self.ids = ids
         self.config = config
-        self.embedder = embedder
+        self.choice = choice or Choice(None, "no embedder is known here", "open a session", off=True)
         self.completion = completion
         self._open: dict[Path, _Open] = {}
+        self._promised = False
 
     def get(self, target: Target, need: int) -> Bank | None:
         """Return the open bank, or ``None`` where there is no file and none is to be made.
@@ -87,25 +95,52 @@ class OpenBanks:
         """Return every bank that is open now."""
         return [held.bank for held in self._open.values()]
 
+    @property
+    def waiting(self) -> int:
+        """How much work waits: texts to embed, texts for a language model."""
+        return sum(len(bank.pending) for bank in self.all())
+
+    def drain(self) -> int:
+        """Do the work that waits; return how much could not be done and waits on (T-13)."""
+        for bank in self.all():
+            if bank.writable and bank.pending:
+                drain(bank)
+        return self.waiting
+
     def close(self) -> None:
-        """Close every file."""
+        """Close every file; work that still waits is counted in the log (B023)."""
+        atexit.unregister(self._at_exit)
+        self._promised = False
         held, self._open = self._open, {}
         for one in held.values():
+            if one.bank.pending:
+                _log.warning("Mnemopi: closed with work undone: bank=%s left=%d", one.bank.name, len(one.bank.pending))
             one.bank.close()
+        if self.choice.embedder is not None:
+            self.choice.embedder.close()
+
+    def _at_exit(self) -> None:
+        with suppress(MemoryToolkitError):
+            self.drain()
+        self.close()
 
     def _opened(self, target: Target, need: int) -> Bank:
+        embedder = self.choice.embedder
         if need == WRITE:
+            if not self._promised and (embedder is not None or self.completion is not None):
+                atexit.register(self._at_exit)
+                self._promised = True
             return Bank.open(
                 target.path,
                 target.name,
                 clock=self.clock,
                 ids=self.ids,
                 config=self.config,
-                embedder=self.embedder,
+                embedder=embedder,
                 completion=self.completion,
             )
         opener = Bank.open_for_recall if need == TOUCH else Bank.open_readonly
-        return opener(target.path, target.name, clock=self.clock, config=self.config, embedder=self.embedder)
+        return opener(target.path, target.name, clock=self.clock, config=self.config, embedder=embedder)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -13,14 +13,15 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ipy_memory import js
-from ipy_memory.errors import BusyBankError, DiskFullError, ReadOnlyBankError
+from ipy_memory.errors import BankError
 from ipy_memory.jsdate import iso, parse_ms
 from ipy_memory.mnemopi import account, candidates, lexicon, rerank, scoring
 from ipy_memory.mnemopi.candidates import EPISODIC, WORKING, Row, Tier, Visibility
 from ipy_memory.mnemopi.entries import Entry, Found, hit_of
 from ipy_memory.mnemopi.facts import fact_recall
+from ipy_memory.mnemopi.session_embedder import SessionEmbedder
 from ipy_memory.mnemopi.temporal import extract_temporal, query_time, temporal_boost
-from ipy_memory.mnemopi.vectors import similarities
+from ipy_memory.mnemopi.vectors import has_vectors, similarities
 from ipy_memory.model import Hit
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def touch(bank: Bank, counts: Mapping[tuple[str, str], int]) -> None:
                     f" WHERE id = ? AND {where}",
                     [(n, now, id_, *values) for (name, id_), n in counts.items() if name == tier.name],
                 )
-    except (ReadOnlyBankError, BusyBankError, DiskFullError) as error:
+    except BankError as error:
         log.debug("Recall counters were not written (%s): %s", bank.where, error)
 
 
@@ -215,9 +216,12 @@ def _chosen(entries: list[Entry], question: Question, k: float, trace: Trace | N
 
 
 def _query_vector(bank: Bank, query: str) -> Sequence[float] | None:
-    if bank.embedder is None or bank.config.no_embeddings or not query:
+    embedder = bank.embedder
+    if embedder is None or bank.config.no_embeddings or not query:
         return None
-    return bank.embedder.embed_query(query)
+    if isinstance(embedder, SessionEmbedder) and embedder.reluctant and not has_vectors(bank):
+        return None
+    return embedder.embed_query(query)
 
 
 def _find(bank: Bank, tier: Tier, question: Question, limit: float, vector: Sequence[float] | None) -> dict[int, Found]:
