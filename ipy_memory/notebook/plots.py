@@ -40,13 +40,13 @@ def score_parts(hits: DataFrame, ax: Axes | None = None) -> Axes:
     parts = parts.loc[:, (parts != 0).any()]
     parts.columns = [name.rpartition("_")[0] for name in parts.columns]
     parts.index = [_label(row) for row in hits.to_dict("records")]
-    title = "What each part adds to the score" if explained else "Parts of the score, as reported"
+    title = "What each part adds, before age and trust count" if explained else "Parts of the score, as reported"
     ax = _bars(parts, ax, title)
     ax.invert_yaxis()
     for place, (length, score) in enumerate(zip(parts.sum(axis="columns"), hits["score"], strict=True)):
         ax.annotate(f"{score:.4f}", (length, place), (4, 0), textcoords="offset points", va="center")
-    ax.margins(x=0.15)
-    ax.set_xlabel("part")
+    ax.set_xlim(0, 1.2 * max([*parts.sum(axis="columns"), 0.01]))
+    ax.set_xlabel("sum of the parts; at its end the score")
     return ax
 
 
@@ -84,6 +84,7 @@ def timeline(memories: DataFrame, by: str = "bank", ax: Axes | None = None) -> A
             moments = ended["date"].dt.tz_localize(None)
             ax.plot(moments, [0] * len(ended), "|", color="black", markersize=14, label="no longer valid")
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_ylim(0, 1.2 * max([1, *counts.sum(axis="columns")]))
     ax.set_title(f"Memories made per {unit}")
     ax.set_ylabel("memories")
     if ax.get_legend_handles_labels()[1]:
@@ -160,7 +161,7 @@ def _bars(frame: DataFrame, ax: Axes | None, title: str) -> Axes:
     if frame.empty:
         ax.set_title(f"{title}: nothing to draw")
         return ax
-    colours = dict(zip(frame.columns, _colours(len(frame.columns)), strict=True))
+    colours: Any = _colours(len(frame.columns))
     drawn: Axes = frame.plot.barh(stacked=True, ax=ax, color=colours, width=0.7)
     drawn.set_title(title)
     drawn.legend(loc="upper left", bbox_to_anchor=(1, 1))
