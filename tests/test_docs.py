@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import ipy_memory
+from docs import magics
 from ipy_memory import MemorySession
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -104,6 +105,10 @@ def test_the_compatibility_page_lists_every_recorded_difference() -> None:
     rows = [f"| `{row['file']}` | {row['case']} | `{row['path']}` | {row['why']} |" for row in recorded]
     page = (DOCS / "compatibility.md").read_text(encoding="utf-8").splitlines()
     assert [line for line in page if re.match(r"\| `\w+\.json` ", line)] == rows
+
+
+def test_the_page_of_the_magics_is_up_to_date() -> None:
+    assert magics.PAGE.read_text(encoding="utf-8") == magics.rendered(), "run: python -m docs.magics"
 
 
 def test_the_readme_has_two_commands_for_a_fresh_machine() -> None:
