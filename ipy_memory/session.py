@@ -376,13 +376,14 @@ class MemorySession(SessionLife):
             if (now := _here()) != self.cwd:
                 rows.append(StatusRow("note", f"the working directory is now {now}; the scope is of {self.cwd}"))
         if self.backend is not None:
+            known = dict(self.backend.status())
+            if isinstance(self.backend, VectorKeeping):
+                known["vectors"] = self.backend.vectors().summary
             rows += [
                 StatusRow(name, ", ".join(value) if isinstance(value, list | tuple) else str(value))
-                for name, value in self.backend.status().items()
+                for name, value in known.items()
                 if value is not None
             ]
-        if isinstance(self.backend, VectorKeeping):
-            rows.append(StatusRow("vectors", self.backend.vectors().summary))
         return rows
 
     def _one_bank(self, bank: str) -> Backend:

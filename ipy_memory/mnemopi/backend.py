@@ -250,6 +250,10 @@ class MnemopiBackend:
         if bank.path not in self.backups:
             self.backups[bank.path] = backup_beside(bank)
 
+    def _backed_up(self, bank: Bank) -> Path:
+        self.back_up_once(bank)
+        return self.backups[bank.path]
+
     def memory(self, id: str) -> Memory:  # noqa: A002
         """Return one memory in full, from the first bank in scope that has it (R-13)."""
         return editing.find_in(self._existing(READ), id)
@@ -294,6 +298,7 @@ class MnemopiBackend:
             "retain bank": self.retain_bank,
             "recall banks": [target.name for target in self.recall_targets()],
             "database": reports.shown_path(self.target(self.retain_bank).path, self.home),
+            "vectors": vector_report.Vectors(self.banks.choice).state,
             "language model": self._language_model(),
             "waiting": self.banks.waiting or None,
         }
@@ -344,7 +349,7 @@ class MnemopiBackend:
         targets = [self.named_target(bank)] if bank is not None else [one for one in named if one.path.exists()]
         check_answers(self.banks.choice)
         found = [one for target in targets if (one := self.banks.get(target, WRITE))]
-        return reindex_banks(found, self.back_up_once, missing_only=missing_only, progress=progress)
+        return reindex_banks(found, self._backed_up, missing_only=missing_only, progress=progress)
 
     def fetch_model(self, env: Mapping[str, str]) -> str:
         """Fetch the files of the configured local model; return what was done.

@@ -10,6 +10,7 @@ from ipy_memory.mnemopi.embeddings import reindex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from ipy_memory.mnemopi.bank import Bank
     from ipy_memory.mnemopi.session_embedder import Choice
@@ -19,10 +20,11 @@ _PROBE = "memory"
 
 @dataclass(frozen=True, slots=True)
 class Reindexed:
-    """What a reindex did to one bank: how many vectors it stored."""
+    """What a reindex did to one bank: how many vectors it stored, and the copy that was made before."""
 
     bank: str
     stored: int
+    copy: Path
 
 
 def check_answers(choice: Choice) -> None:
@@ -48,7 +50,7 @@ def check_answers(choice: Choice) -> None:
 
 def reindex_banks(
     banks: Sequence[Bank],
-    back_up: Callable[[Bank], None],
+    back_up: Callable[[Bank], Path],
     *,
     missing_only: bool,
     progress: Callable[[int, int], object] | None,
@@ -62,8 +64,8 @@ def reindex_banks(
     """
     found = []
     for bank in banks:
-        back_up(bank)
-        found.append(Reindexed(bank.name, reindex(bank, progress, missing_only=missing_only)))
+        copy = back_up(bank)
+        found.append(Reindexed(bank.name, reindex(bank, progress, missing_only=missing_only), copy))
         bank.pending[:] = [job for job in bank.pending if job.kind != "embed"]
     return found
 

@@ -1,0 +1,70 @@
+"""``%memory embeddings``: which vectors the banks hold, computing them anew, fetching a local model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipy_memory.errors import MagicError
+from ipy_memory.notebook.commands import command
+from ipy_memory.notebook.parse import Flag, Parsed, one_of
+
+if TYPE_CHECKING:
+    from ipy_memory.notebook.magics import MemoryMagics
+    from ipy_memory.notebook.result import TextResult
+
+ACTIONS = ("status", "reindex", "download")
+COLUMNS = ("bank", "memories", "with vector", "model", "vectors", "numbers")
+
+
+@command(
+    "embeddings",
+    "|".join(ACTIONS),
+    "Show which vectors the banks hold; compute them anew (after a copy); fetch the local model's files.",
+    flags=(
+        Flag("bank", "reindex: this one bank of the database folder", "NAME"),
+        Flag("missing", "reindex: only memories without a vector of the model in use"),
+    ),
+    choices=lambda _: ACTIONS,
+)
+def embeddings(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+    """Show, compute or fetch; nothing is ever fetched but by ``download``."""
+    action = one_of("the action", parsed.text.strip() or ACTIONS[0], ACTIONS)
+    if parsed.flags and action != "reindex":
+        raise MagicError("--bank and --missing belong to reindex", hint="see %memory embeddings -h")
+    if action == "download":
+        return _download(magics)
+    return _reindex(magics, parsed) if action == "reindex" else _status(magics)
+
+
+def _status(magics: MemoryMagics) -> TextResult:
+    from ipy_memory.notebook.result import TableResult
+
+    found = magics.session.vectors()
+    rows = []
+    for bank in found.banks:
+        counts = (bank.bank, str(bank.memories), str(bank.covered))
+        rows += [
+            (*counts, one.model, str(one.count), "unreadable" if one.size is None else str(one.size))
+            for one in bank.models
+        ] or [(*counts, "", "0", "")]
+    return TableResult(COLUMNS, rows, notes=[f"Vectors are {found.summary}."])
+
+
+def _reindex(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+    from ipy_memory.notebook.progress import progress
+    from ipy_memory.notebook.result import TextResult
+
+    with progress("memories") as told:
+        done = magics.session.reindex_vectors(
+            parsed.flags.get("bank"), missing_only="missing" in parsed.flags, progress=told
+        )
+    lines = [f"Bank {one.bank}: {one.stored} vectors computed; the bank as it was is in {one.copy}." for one in done]
+    return TextResult("\n".join(lines) or "There is no bank file yet.")
+
+
+def _download(magics: MemoryMagics) -> TextResult:
+    from ipy_memory.notebook.result import TextResult
+
+    said = magics.session.fetch_model()
+    magics.close_session()  # the next magic opens one that uses the model
+    return TextResult(said)
