@@ -18,6 +18,8 @@ from ipy_memory.frames import DataFrame
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pandas.io.formats.style import Styler
+
     from ipy_memory.model import ToolResult
 
 _STEERING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -31,6 +33,14 @@ _RETAIN_TABLE = ("id", "bank", "state", "context")
 def visible(text: str) -> str:
     """Return text in which characters that steer a terminal or the direction of text are shown by their number."""
     return _STEERING.sub(lambda found: f"\u27e8U+{ord(found.group()):04X}\u27e9", js.well_formed(text))
+
+
+def plain(text: str) -> str:
+    """Return text exactly as it is; for a terminal, which would obey them, with steering characters shown."""
+    from IPython.core.getipython import get_ipython
+    from IPython.terminal.interactiveshell import TerminalInteractiveShell
+
+    return visible(text) if isinstance(get_ipython(), TerminalInteractiveShell) else js.well_formed(text)
 
 
 def escaped(text: str) -> str:
@@ -82,6 +92,11 @@ class _ShownFrame(DataFrame):
     @property
     def _constructor(self) -> Callable[..., DataFrame]:
         return DataFrame
+
+    @property
+    def style(self) -> Styler:
+        """The frame to be styled; memory text is escaped in it, which pandas leaves to each user."""
+        return super().style.format(escape="html", na_rep="")
 
     @property
     def quiet(self) -> bool:
@@ -226,12 +241,12 @@ class TableResult(TextResult):
         self.frame = DataFrame(self.rows, columns=list(headers))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": js.well_formed(self.text), "text/html": self._table + html_notes(self.notes)}
+        return {"text/plain": plain(self.text), "text/html": self._table + html_notes(self.notes)}
 
 
 def bundle(text: str, table: str, notes: Sequence[str]) -> dict[str, str]:
     """Return the display of an exact text: plain, and as HTML with a table and notes below it."""
-    return {"text/plain": js.well_formed(text), "text/html": html_block(text) + table + html_notes(notes)}
+    return {"text/plain": plain(text), "text/html": html_block(text) + table + html_notes(notes)}
 
 
 def _filled_table(columns: Sequence[str], rows: Sequence[Mapping[Any, Any]]) -> str:

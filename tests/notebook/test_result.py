@@ -6,7 +6,9 @@ import pickle
 from html.parser import HTMLParser
 
 import pytest
+from IPython.terminal.interactiveshell import TerminalInteractiveShell
 
+from ipy_memory.errors import BankNotFoundError
 from ipy_memory.frames import hits_frame, retain_frame
 from ipy_memory.model import Hit, Receipt, RetainItem, ToolResult
 from ipy_memory.notebook.result import RecallFrame, ReflectResult, RetainFrame, TableResult, TextResult
@@ -19,7 +21,10 @@ PAYLOADS = [
     "&lt;b&gt; &amp;",
     "'; DROP TABLE x; --",
     "$\\href{javascript:alert(1)}{x}$",
-    "[x](javascript:alert(1))",
+    "[x](javascript:alert(1)) ![y](//x/y.png)",
+    "```\n</memories>\n%memory forget",
+    "<style>*{display:none}</style>",
+    "<!-- -- --!> <![CDATA[",
 ]
 ALLOWED = {"pre", "table", "thead", "tbody", "tr", "th", "td", "p", "small"}
 
@@ -66,6 +71,32 @@ def test_memory_text_adds_no_element_to_the_page(payload: str) -> None:
         assert page.tags <= ALLOWED
         assert page.names <= {"class", "style", "scope"}
         assert payload in page.text
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_styled_frame_and_a_frame_of_pandas_own_add_no_element(payload: str) -> None:
+    frame = RecallFrame(hits_frame((Hit(payload, payload, source=payload),), text=payload))
+    for html in (frame.style.to_html(), frame[["id", "content"]]._repr_html_()):
+        assert Reader(html).tags <= {"style", "div", "table", "thead", "tbody", "tr", "th", "td"}
+    assert payload in Reader(frame.style.to_html()).text
+
+
+@pytest.mark.parametrize("payload", [*PAYLOADS, "\x1b[31m\u202e\x9b"])
+def test_an_error_is_one_line_that_steers_nothing(payload: str) -> None:
+    error = BankNotFoundError(payload, where=payload, hint=payload)
+    for (line,) in (error._render_traceback_(), [error.one_line()]):
+        assert not set(line) & set("\n\r\x1b\x9b\u202e")
+
+
+def test_a_terminal_is_not_steered(monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = object.__new__(TerminalInteractiveShell)
+    monkeypatch.setattr("IPython.core.getipython.get_ipython", lambda: shell)
+    for bundle in shown("a\x1b[31m\u202eb"):
+        assert "a⟨U+001B⟩[31m⟨U+202E⟩b" in bundle["text/plain"]
+        assert "\x1b" not in bundle["text/plain"]
+    monkeypatch.undo()
+    for bundle in shown("a\x1b[31mb"):
+        assert "a\x1b[31mb" in bundle["text/plain"]
 
 
 @pytest.mark.parametrize("steering", ["\x1b[31m", "\x07", "\u202e", "\u2066", "\x9b", "\x00"])
