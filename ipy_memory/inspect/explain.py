@@ -111,7 +111,9 @@ def reason(hit: Hit, account: Candidate | None) -> str:
         return f"the server reports {', '.join(parts)}" if parts else "the server reports no parts of the score"
     terms = " + ".join(f"{value:.4f} {name}" for name, value in account.terms.items() if value)
     factors = "".join(
-        f" × {value:.4g} {name.removesuffix('_factor')}" for name, value in account.factors.items() if value != 1
+        f" × {value:.4g} {name.removesuffix('_factor')}"
+        for name, value in account.factors.items()
+        if f"{value:.4g}" != "1"
     )
     words = f"matched {', '.join(account.matched)}" if account.matched else "no word matched"
     return f"{words}: ({terms or '0'}){factors} = {account.score}"

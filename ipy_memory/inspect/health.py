@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ipy_memory.inspect.local import chosen_targets, local_backend
 from ipy_memory.mnemopi.doctor import Examination, Repair, examine, repair
+from ipy_memory.mnemopi.reports import shown_path
 
 if TYPE_CHECKING:
     from ipy_memory.frames import DataFrame
@@ -25,11 +26,12 @@ class Health:
 
     examinations: tuple[Examination, ...]
     repairs: tuple[Repair, ...] = ()
+    home: str = ""
 
     @property
     def notes(self) -> list[str]:
         """What a person should know or do."""
-        notes = [f"Copy of the bank: {done.backup}" for done in self.repairs if done.backup]
+        notes = [f"Copy of the bank: {shown_path(done.backup, self.home)}" for done in self.repairs if done.backup]
         notes += [f"{done.before.name}: {what}." for done in self.repairs for what in done.done]
         now = [done.after for done in self.repairs] or list(self.examinations)
         faults = sum(len(one.faults) for one in now)
@@ -87,7 +89,7 @@ def look_over(
         progress(number, len(targets))
     if any(done.backup for done in repairs):
         _forget_what_was_read(backend.banks.all())
-    return Health(tuple(examinations), tuple(repairs))
+    return Health(tuple(examinations), tuple(repairs), backend.home)
 
 
 def _forget_what_was_read(banks: Sequence[Bank]) -> None:

@@ -13,6 +13,7 @@ from ipy_memory.inspect.local import local_backend
 from ipy_memory.mnemopi.change import find, invalidate, restore
 from ipy_memory.mnemopi.edit import Edited, editable
 from ipy_memory.mnemopi.readers import READ, WRITE, Target
+from ipy_memory.mnemopi.reports import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +102,11 @@ def invalidate_all(
             edits += _ended(backend, bank, able, replacement)
     if edits:
         backend.edits.append(tuple(edits))
-    copies = tuple(str(backend.backups[t.path]) for t in targets.values() if confirm and t.path in backend.backups)
+    copies = tuple(
+        shown_path(backend.backups[t.path], backend.home)
+        for t in targets.values()
+        if confirm and t.path in backend.backups
+    )
     return Selected("invalidated", confirm, tuple(edits), counts, skipped, copies)
 
 

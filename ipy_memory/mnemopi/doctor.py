@@ -230,11 +230,11 @@ def _length(text: object) -> int | None:
 
 
 def _orphans(copy: sqlite3.Connection) -> Sequence[Finding]:
-    found = removal.orphans(copy)
+    found = {table: number for table, number in removal.orphans(copy).items() if number}
     return [
-        Finding(ORPHANS, table, not number, f"{number} rows belong to memories that are gone" if number else "")
+        Finding(ORPHANS, table, False, f"{number} rows belong to memories that are gone")
         for table, number in found.items()
-    ]
+    ] or [Finding(ORPHANS, "rows without a memory", True)]
 
 
 def _rebuild(connection: sqlite3.Connection, index: str, now: str) -> None:

@@ -263,7 +263,7 @@ def _condition(shape: _Shape, name: str) -> str | None:
         return f"{stamp} {'>=' if name == 'since' else '<'} :{name}"
     if name == "about":
         return (
-            f"instr(',' || {shape.fields['about']} || ',', ',' || :about || ',') > 0"
+            f"instr(',' || replace({shape.fields['about']}, ' ', '') || ',', ',' || :about || ',') > 0"
             if "about" in shape.fields
             else None
         )

@@ -151,7 +151,7 @@ def _shown(
     if done.status == "not_editable":
         raise EditRefusedError(done.text)
     dry = "dry-run" in parsed.flags
-    lines = [f"Dry run, nothing was written. {done.text}" if dry else done.text]
+    lines = [f"Dry run: nothing was written. It would say: {done.text}" if dry else done.text]
     notes = []
     if content is not None and done.before is not None:
         stored, redacted = redact_counted(content)
@@ -169,9 +169,11 @@ def _shown(
 def _copies(magics: MemoryMagics, *, purged: bool) -> list[str]:
     from ipy_memory.inspect.local import local_backend
     from ipy_memory.mnemopi.change import backups
+    from ipy_memory.mnemopi.reports import shown_path
 
     backend = local_backend(magics.session, "editing")
+    made = list(backend.backups.values())
     if not purged:
-        return [f"Copy of the bank from before this session's first edit: {copy}" for copy in backend.backups.values()]
-    left = [copy for target in backend.edit_targets() for copy in backups(target.path)]
-    return [f"Earlier copies of the bank may still hold the text: {', '.join(map(str, left))}"] if left else []
+        return [f"Copy of the bank from before this session's first edit: {shown_path(c, backend.home)}" for c in made]
+    left = [shown_path(copy, backend.home) for target in backend.edit_targets() for copy in backups(target.path)]
+    return [f"Earlier copies of the bank may still hold the text: {', '.join(left)}"] if left else []
