@@ -17,7 +17,7 @@ from ipy_memory.model import RetainItem
 from tests.interop.vectors import MODEL
 
 BANK = "bench"
-VECTOR_SIZE = 384
+VECTOR_SIZE = 768
 _CHUNK = 1000
 _AWAKE = 100
 """How many of the newest memories have not been consolidated yet."""

@@ -90,6 +90,6 @@ retain of ours includes reading the facts in the text, which the real engine doe
 
 The machine: {os.cpu_count()} processor cores, {platform.system()}, Python {platform.python_version()},
 SQLite {sqlite3.sqlite_version}. Texts have a median of about 120 and up to several thousand characters; the vectors
-have 384 components. The banks hold two years of memories, all but the newest hundred of them consolidated, and one
+have 768 components, as those of the default model. The banks hold two years of memories, all but the newest hundred of them consolidated, and one
 summary for every fifty. "Added memory" is what the process holds more after opening the bank and asking all questions.
 """

@@ -65,6 +65,10 @@ class Visibility:
     from_date: str | None = None
     to_date: str | None = None
 
+    def apart_from_now(self) -> tuple[object, ...]:
+        """Return all but the instant, to tell questions that may look at the same rows."""
+        return self.session, self.channel, self.equal, self.from_date, self.to_date
+
     def live(self) -> list[Rule]:
         """Return the rules that full-text search itself applies: valid now and not superseded."""
         return [
@@ -199,6 +203,17 @@ def newest(bank: Bank, tier: Tier, visible: Visibility, limit: int) -> list[tupl
     return bank.connection.execute(
         f"SELECT rowid, id FROM {tier.table} WHERE {where} ORDER BY timestamp DESC{ties} LIMIT {limit}", values
     ).fetchall()
+
+
+def first_end(bank: Bank, tier: Tier, rowids: Iterable[int]) -> str | None:
+    """Return when the first of some visible rows expires, or ``None`` if none does."""
+    until = names_of(bank, tier.table)["valid_until"]
+    end: str | None = bank.connection.execute(
+        f"SELECT min({until}) FROM {tier.table} WHERE typeof({until}) = 'text'"
+        " AND rowid IN (SELECT value FROM json_each(?))",
+        (json_list(rowids),),
+    ).fetchone()[0]
+    return end
 
 
 def visible_among(bank: Bank, tier: Tier, rowids: Iterable[int], visible: Visibility) -> list[int]:

@@ -21,7 +21,7 @@ from ipy_memory.mnemopi.entries import Entry, Found, hit_of
 from ipy_memory.mnemopi.facts import fact_recall
 from ipy_memory.mnemopi.session_embedder import SessionEmbedder
 from ipy_memory.mnemopi.temporal import extract_temporal, query_time, temporal_boost
-from ipy_memory.mnemopi.vectors import has_vectors, similarities
+from ipy_memory.mnemopi.vectors import has_vectors, window
 from ipy_memory.model import Hit
 
 if TYPE_CHECKING:
@@ -232,16 +232,17 @@ def _find(bank: Bank, tier: Tier, question: Question, limit: float, vector: Sequ
     for (rowid, _), score in zip(ranked, scores, strict=True):
         found[rowid] = Found(fts=score, origin="fts")
     if vector is not None:
-        rowids = {id_: rowid for rowid, id_ in candidates.newest(bank, tier, question.visible, scoring.NEWEST)}
-        alike = similarities(bank, sorted(rowids), vector)  # equals keep the order of their ids
-        nearest = sorted(alike, key=alike.__getitem__, reverse=True)[: math.ceil(limit)]
-        for id_ in nearest:
-            found.setdefault(rowids[id_], Found())
-        for id_, similarity in alike.items():
-            if at := found.get(rowids[id_]):
-                at.similarity = similarity
-                if at.origin != "fts" and similarity > 0:
-                    at.origin = "vec"
+        compared = window(bank, tier, question.visible, vector)
+        alike = compared.compare(vector)
+        # Equals keep the order of their ids.
+        nearest = sorted(range(len(alike)), key=alike.__getitem__, reverse=True)[: math.ceil(limit)]
+        for place in nearest:
+            found.setdefault(compared.rowids[place], Found())
+        for rowid in compared.places.keys() & found.keys():
+            how = found[rowid]
+            how.similarity = alike[compared.places[rowid]]
+            if how.origin != "fts" and how.similarity > 0:
+                how.origin = "vec"
     if found:
         return {rowid: found[rowid] for rowid in candidates.visible_among(bank, tier, found, question.visible)}
     return {rowid: Found() for rowid, _ in candidates.newest(bank, tier, question.visible, scoring.NEWEST)}

@@ -4,103 +4,114 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.mnemopi import candidates, scoring
 from ipy_memory.mnemopi.session_embedder import SessionEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ipy_memory.mnemopi.bank import Bank
+    from ipy_memory.mnemopi.candidates import Tier, Visibility
 
 
-class _Matrix:
-    """The vectors read so far, one float32 row each, all of the width of the widest.
+class Window:
+    """The newest visible rows of a tier that have a vector, in the order of their ids.
 
-    ``own`` is the only model whose vectors count, if any; ``others`` counts those of other models, ``sizes`` are
-    the lengths of the vectors, ``asked`` that of the latest query's.
+    ``places`` is rowid -> place in the arrays. The components lie one row each, for all memories side by side, so that
+    a sum over them is taken component by component, as the real system takes it, and for all memories at once.
     """
 
-    def __init__(self, generation: tuple[int, int, int], own: str | None) -> None:
-        self.generation = generation
-        self.own = own
-        self.place: dict[str, int | None] = {}
-        self.others: Counter[str] = Counter()
-        self.sizes: set[int] = set()
-        self.asked = 0
-        self._values: Any = None
-
-    def take(self, stored: Iterable[tuple[str, object, object]]) -> None:
-        """Take rows of id, vector as JSON, and model; what cannot be compared is passed over."""
-        taken = []
-        for id_, text, model in stored:
-            if self.own is not None and model != self.own:
-                self.others[str(model)] += 1
-            elif (vector := _vector(text)) is not None:
-                self.sizes.add(len(vector))
-                taken.append((id_, vector))
-        self.add(taken)
-
-    def add(self, vectors: Sequence[tuple[str, list[float]]]) -> None:
+    def __init__(self, found: Sequence[tuple[int, list[float]]]) -> None:
         import numpy as np
 
-        if not vectors:
-            return
-        width = max(len(vector) for _, vector in vectors)
-        height = 0
-        if self._values is not None:
-            height, width = self._values.shape[0], max(width, self._values.shape[1])
-        grown = np.zeros((height + len(vectors), width), dtype=np.float32)
-        if self._values is not None:
-            grown[:height, : self._values.shape[1]] = self._values
-        for number, (id_, vector) in enumerate(vectors, height):
-            grown[number, : len(vector)] = vector
-            self.place[id_] = number
-        self._values = grown
-
-    def compare(self, places: Sequence[int], query: Sequence[float]) -> list[float]:
-        """Return max(0, cosine) for rows of the matrix; summed component by component, as the real system does."""
-        import numpy as np
-
-        asked = np.zeros(max(len(query), self._values.shape[1]))
-        asked[: len(query)] = query
-        chosen = np.zeros((len(places), len(asked)))
-        chosen[:, : self._values.shape[1]] = self._values[places]
+        self.rowids = [rowid for rowid, _ in found]
+        self.places = {rowid: place for place, rowid in enumerate(self.rowids)}
+        self._components = np.zeros((max((len(vector) for _, vector in found), default=0) or 1, len(found)))
+        for place, (_, vector) in enumerate(found):
+            self._components[: len(vector), place] = np.asarray(vector, dtype=np.float32)
         with np.errstate(all="ignore"):
-            products = np.cumsum(chosen * asked, axis=1)[:, -1]
-            lengths = np.sqrt(np.cumsum(chosen * chosen, axis=1)[:, -1]) * np.sqrt(np.cumsum(asked * asked)[-1])
-            cosines = products / lengths
+            self._lengths = np.sqrt(_summed(self._components * self._components))
+
+    def compare(self, query: Sequence[float]) -> list[float]:
+        """Return max(0, cosine) of each row to a query's vector; what one of the two lacks counts as 0."""
+        import numpy as np
+
+        if not query or not self.rowids:
+            return [0.0] * len(self.rowids)
+        asked = np.asarray(query, dtype=np.float64)
+        shared = min(len(asked), len(self._components))
+        with np.errstate(all="ignore"):
+            products = _summed(self._components[:shared] * asked[:shared, None])
+            cosines = products / (self._lengths * np.sqrt(_summed((asked * asked)[:, None])[0]))
         found: list[float] = np.where(np.isfinite(cosines) & (cosines > 0), cosines, 0.0).tolist()
         return found
 
 
-def similarities(bank: Bank, ids: Sequence[str], query: Sequence[float]) -> dict[str, float]:
-    """Return the similarity of those rows that have a vector, in the order of ``ids``.
+def _summed(parts: Any) -> Any:
+    """Return the sum of the rows of a matrix, added in order (numpy sums a lone column in pairs)."""
+    import numpy as np
+
+    return np.add.reduce(parts, axis=0) if parts.shape[1] != 1 else np.cumsum(parts, axis=0)[-1]
+
+
+@dataclass(slots=True)
+class _Vectors:
+    """What was read of a bank's vectors in one state of it.
+
+    ``own`` is the only model whose vectors count, if any; ``others`` are the models passed over, ``sizes`` the lengths
+    of the vectors, ``asked`` that of the latest query's. A window stands from its instant on until a row of it expires.
+    """
+
+    generation: tuple[int, int, int]
+    own: str | None
+    others: set[str] = field(default_factory=set)
+    sizes: set[int] = field(default_factory=set)
+    asked: int = 0
+    windows: dict[tuple[object, ...], tuple[str, str | None, Window]] = field(default_factory=dict)
+
+    def read(self, stored: Iterable[tuple[str, object, object]]) -> dict[str, list[float]]:
+        """Return id -> vector of rows of id, vector as JSON, and model; what cannot be compared is passed over."""
+        found = {}
+        for id_, text, model in stored:
+            if self.own is not None and model != self.own:
+                self.others.add(str(model))
+            elif (vector := _vector(text)) is not None:
+                self.sizes.add(len(vector))
+                found[id_] = vector
+        return found
+
+
+def window(bank: Bank, tier: Tier, visible: Visibility, query: Sequence[float]) -> Window:
+    """Return the rows of a tier that a query's vector is compared with.
 
     In a session only vectors of its own model count: after a change of model the agent would compute all anew, and
     we do so only when told to. The engine by itself compares whatever is there, as the real one does.
     """
     generation = bank.generation
     own = bank.embedder.model if isinstance(bank.embedder, SessionEmbedder) else None
-    matrix: _Matrix | None = bank.memo.get("vectors")
-    if matrix is None or (matrix.generation, matrix.own) != (generation, own):
-        matrix = bank.memo["vectors"] = _Matrix(generation, own)
-    missing = [id_ for id_ in ids if id_ not in matrix.place]
-    if missing:
-        matrix.place.update(dict.fromkeys(missing))
-        stored = bank.connection.execute(
+    vectors: _Vectors | None = bank.memo.get("vectors")
+    if vectors is None or (vectors.generation, vectors.own) != (generation, own):
+        vectors = bank.memo["vectors"] = _Vectors(generation, own)
+    vectors.asked = len(query)
+    key = (tier.name, *visible.apart_from_now())
+    since, until, known = vectors.windows.get(key, ("", "", None))
+    if known is not None and since <= visible.now and (until is None or visible.now < until):
+        return known
+    rows = candidates.newest(bank, tier, visible, scoring.NEWEST)
+    stored = vectors.read(
+        bank.connection.execute(
             "SELECT memory_id, embedding_json, model FROM memory_embeddings"
             " WHERE memory_id IN (SELECT value FROM json_each(?))",
-            (json.dumps(missing),),
+            (candidates.json_list(id_ for _, id_ in rows),),
         )
-        matrix.take(stored)
-    matrix.asked = len(query)
-    places = [(id_, place) for id_ in ids if (place := matrix.place[id_]) is not None]
-    if not places or not query:
-        return {id_: 0.0 for id_, _ in places}
-    return dict(zip((id_ for id_, _ in places), matrix.compare([place for _, place in places], query), strict=True))
+    )
+    found = sorted((id_, rowid) for rowid, id_ in rows if id_ in stored)
+    made = Window([(rowid, stored[id_]) for id_, rowid in found])
+    vectors.windows[key] = (visible.now, candidates.first_end(bank, tier, (rowid for rowid, _ in rows)), made)
+    return made
 
 
 def has_vectors(bank: Bank) -> bool:
@@ -123,11 +134,11 @@ class Unlike:
 
 def unlike(bank: Bank) -> Unlike:
     """Return what the latest recall of a bank could not compare."""
-    matrix: _Matrix | None = bank.memo.get("vectors")
-    if matrix is None:
+    vectors: _Vectors | None = bank.memo.get("vectors")
+    if vectors is None:
         return Unlike()
-    sizes = tuple(sorted(matrix.sizes - {matrix.asked})) if matrix.asked else ()
-    return Unlike(tuple(sorted(matrix.others)), sizes, matrix.asked)
+    sizes = tuple(sorted(vectors.sizes - {vectors.asked})) if vectors.asked else ()
+    return Unlike(tuple(sorted(vectors.others)), sizes, vectors.asked)
 
 
 def _vector(text: object) -> list[float] | None:
