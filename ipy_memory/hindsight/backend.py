@@ -104,19 +104,20 @@ class HindsightBackend:
         self._notify = notify
         self._started = started
         self._resumed = resumed
-        self._suffix_ms = 0
+        self._latest_ms = 0
         self._earlier: list[tuple[RetainQueue, Service]] = []
         self._closed = False
         self._recalled: dict[str, None] = {}
         self.known_banks = KnownBanks()
-        self._enter(config, scope, self._new_suffix() if resumed else "")
+        self._enter(config, scope, self._again() if resumed else None)
         atexit.register(self._at_exit)
 
-    def _new_suffix(self) -> str:
-        self._suffix_ms = max(self._clock.now_ms(), self._suffix_ms + 1)  # each begins a document of its own
-        return f"-r{self._suffix_ms}"
+    def _again(self) -> int:
+        """Return the instant of a new start, each time another: every start begins a document of its own."""
+        self._latest_ms = max(self._clock.now_ms(), self._latest_ms + 1)
+        return self._latest_ms
 
-    def _enter(self, config: HindsightConfig, scope: HindsightScope, suffix: str) -> None:
+    def _enter(self, config: HindsightConfig, scope: HindsightScope, again_ms: int | None) -> None:
         self.config = config
         self.service = Service(config, scope, self.known_banks, tz=self._clock.tz, transport=self._transport)
         self.queue = RetainQueue(
@@ -130,9 +131,9 @@ class HindsightBackend:
         )
         self.models = ModelSnapshot(self.service, clock=self._clock, timers=self._timers)
         self.last_recall_snippet: str | None = None
-        self._suffix = suffix
+        self._again_ms = again_ms
         self.retention = AutoRetention(
-            self.service, clock=self._clock, started=self._started, document_suffix=suffix, resumed=self._resumed
+            self.service, clock=self._clock, started=self._started, again_ms=again_ms, resumed=self._resumed
         )
         self._first_turn: object | None = object()
 
@@ -322,17 +323,17 @@ class HindsightBackend:
         if scope == self.scope:
             return False
         self.retention.finish(messages, self.session_id)
-        self.rescope(config, scope, self._new_suffix())
+        self.rescope(config, scope, self._again())
         self.retention.begin_after(messages)
         return True
 
-    def rescope(self, config: HindsightConfig, scope: HindsightScope, suffix: str | None = None) -> None:
+    def rescope(self, config: HindsightConfig, scope: HindsightScope, again_ms: int | None = None) -> None:
         """Send what waits to the old bank, then begin anew on another; known banks stay known (S-13)."""
         old_service, old_queue = self.service, self.queue
         self.models.stop()
         old_queue.close(config.retain_timeout_ms)
         old_service.client.close()
-        self._enter(config, scope, self._suffix if suffix is None else suffix)
+        self._enter(config, scope, self._again_ms if again_ms is None else again_ms)
         if unsent := old_queue.unsent():
             self._earlier.append((old_queue, old_service))
             self._report_unsent(unsent, old_service.bank)

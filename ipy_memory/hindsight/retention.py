@@ -89,20 +89,20 @@ class AutoRetention:
     ----------
     started
         The time stamp of the session's header; an unreadable one stands for now.
-    document_suffix
-        Added to the session id in the name of the session's document.
+    again_ms
+        When this process took the session up again: its document then has a name of its own.
     resumed
         Whether another process may have stored a part of the conversation: what its documents hold is then looked
         up once, and only the rest is stored.
     """
 
     def __init__(
-        self, service: Service, *, clock: Clock, started: str | None, document_suffix: str = "", resumed: bool = False
+        self, service: Service, *, clock: Clock, started: str | None, again_ms: int | None = None, resumed: bool = False
     ) -> None:
         self._service = service
         self._clock = clock
         self._started = started
-        self._suffix = document_suffix
+        self._again_ms = again_ms
         self._resumed = resumed
         self._elsewhere = (0, "")
         self._sent: Sent | None = None
@@ -148,8 +148,9 @@ class AutoRetention:
         now = self._clock.now_ms()
         sent: Sent | None = None
         if self._service.config.retain_mode == "full-session":
-            document = session_id + self._suffix
-            sent = next_document(self._sent, document, messages[self._begin(messages, session_id) :])
+            begin = self._begin(messages, session_id)
+            document = self._name(session_id)
+            sent = next_document(self._sent, document, messages[begin:])
             content = sent.text if sent else None
         else:
             # After an interrupt the same name again: what may have arrived is replaced, not stored twice.
@@ -173,7 +174,13 @@ class AutoRetention:
     def _begin(self, messages: Sequence[Message], session_id: str) -> int:
         """Return where the part of the log begins that no other document holds; a rewritten log begins at its start."""
         if self._resumed:
-            count = held(self._service.stored_session(session_id), messages)
+            there = self._service.stored_session(session_id)
+            while self._name(session_id) in there:  # two restarts at one instant
+                self._again_ms = (self._again_ms or 0) + 1
+            count = held("\n\n".join(filter(None, there.values())), messages)
             self._elsewhere, self._resumed = (count, prefix_key(messages[:count])), False
         count, key = self._elsewhere
         return count if count <= len(messages) and prefix_key(messages[:count]) == key else 0
+
+    def _name(self, session_id: str) -> str:
+        return session_id if self._again_ms is None else f"{session_id}-r{self._again_ms}"

@@ -189,26 +189,26 @@ class Service:
         )
         self.client.retain(self.bank, item, async_=True)
 
-    def stored_session(self, session_id: str) -> str:
-        """Return what earlier processes stored of a session's conversation, oldest first; empty when there is none.
+    def stored_session(self, session_id: str) -> dict[str, str]:
+        """Return what earlier processes stored of a session's conversation: documents by name, oldest first.
 
-        That is the document of the session's name, and those that a restart began (``<session id>-r<start>``).
+        Those are the document of the session's name, and those that a restart began (``<session id>-r<start>``).
         """
         again = f"{session_id}-r"
         try:
             listed = items_of(self.client.list_documents(self.bank, q=session_id, limit=MAX_DOCUMENTS))
         except HindsightError as error:
             if error.status_code == 404:  # the bank is not there yet
-                return ""
+                return {}
             raise
         names = [item["id"] for item in listed if isinstance(item, dict) and isinstance(item.get("id"), str)]
         restarts = {name: int(name[len(again) :]) for name in names if _is_restart(name, again)}
-        found = []
+        found = {}
         for name in [session_id] * (session_id in names) + sorted(restarts, key=restarts.__getitem__):
             document = self.client.get_document(self.bank, name)
             text = document.get("original_text") if isinstance(document, dict) else None
-            found += [js.trim(text)] if isinstance(text, str) else []
-        return "\n\n".join(found)
+            found[name] = js.trim(text) if isinstance(text, str) else ""
+        return found
 
 
 def _is_restart(name: str, again: str) -> bool:

@@ -6,6 +6,7 @@ import sqlite3
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,9 +127,10 @@ def test_b058_nothing_that_memory_gave_is_recorded(real: Notebook, tmp_path: Pat
 
 
 def test_a_preview_shows_what_would_be_written_and_writes_nothing(real: Notebook, tmp_path: Path) -> None:
-    real.shell.run_cell("x = 1", store_history=True)
-    real.shell.run_cell("x + 41", store_history=True)
-    ran = real.shell.run_cell("preview = get_ipython().run_line_magic('memory', 'record preview')", store_history=True)
+    shell: Any = real.shell
+    shell.run_cell("x = 1", store_history=True)
+    shell.run_cell("x + 41", store_history=True)
+    ran = shell.run_cell("preview = get_ipython().run_line_magic('memory', 'record preview')", store_history=True)
     assert ran.success
     text = str(real.shell.user_ns["preview"])
     assert text.startswith("With recording on, each cell's source")
@@ -198,7 +200,8 @@ def test_a_stream_that_somebody_else_took_is_left_to_them(real: Notebook) -> Non
     real.run("%memory record on")
     mine = sys.stdout
     try:
-        real.shell.run_cell("import sys, io\nsys.stdout = taken = io.StringIO()\nprint('to mine')")
+        shell: Any = real.shell
+        shell.run_cell("import sys, io\nsys.stdout = taken = io.StringIO()\nprint('to mine')")
         assert sys.stdout is real.shell.user_ns["taken"]
     finally:
         sys.stdout = mine
