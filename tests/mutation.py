@@ -118,6 +118,7 @@ PARTS = {
         numbers,
         (
             "tests/mnemopi/test_scoring.py",
+            "tests/mnemopi/test_windows.py",
             "tests/mnemopi/test_recall.py",
             "tests/mnemopi/test_rerank.py",
             "tests/test_golden.py",
