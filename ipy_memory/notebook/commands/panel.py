@@ -37,7 +37,12 @@ def panel(magics: MemoryMagics, parsed: Parsed) -> Panel | None:
     def rescope(mode: str) -> None:
         magics.scope = mode
 
-    desk = desk_of(magics, lambda: Desk(lambda: magics.session, rescope))
+    def make() -> Desk:
+        desk = Desk(lambda: magics.session, rescope, told=True)
+        magics.observe(lambda _: desk.changed(), list(magics.trait_names(config=True)))
+        return desk
+
+    desk = desk_of(magics, make)
     static = True if "static" in parsed.flags else False if "live" in parsed.flags else None
     made = panel_on(desk, kind, text, static=static)
     return None if parsed.quiet else made

@@ -44,8 +44,7 @@ def panel(session: MemorySession, kind: str = "recall", text: str = "", *, stati
     def rescope(mode: str) -> None:
         if not isinstance(session.backend, Movable):
             raise MemoryToolkitError("This session is bound to its banks.", hint="open another session")
-        session.change_settings({f"{session.chosen}.scoping": mode})
-        session.rebind(session.cwd)
+        session.rebind(changes={f"{session.chosen}.scoping": mode})
 
     return panel_on(desk_of(session, lambda: Desk(lambda: session, rescope)), kind, text, static=static)
 

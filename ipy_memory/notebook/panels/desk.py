@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 if TYPE_CHECKING:
     from ipy_memory.session import MemorySession
+
+
+_NAME = "_desk_of_panels"
 
 
 class Watcher(Protocol):
@@ -27,9 +30,14 @@ class Desk:
         Gives the session in use; asked at each turn, since a notebook may have chosen another one meanwhile.
     rescope
         Lets the session work in another scoping mode.
+    told
+        Whether the owner itself calls :meth:`changed` when the session is another one.
     """
 
-    def __init__(self, session: Callable[[], MemorySession], rescope: Callable[[str], object]) -> None:
+    def __init__(
+        self, session: Callable[[], MemorySession], rescope: Callable[[str], object], *, told: bool = False
+    ) -> None:
+        self._told = told
         self._session = session
         self._rescope = rescope
         self._watchers: WeakSet[Watcher] = WeakSet()
@@ -52,7 +60,8 @@ class Desk:
     def rescope(self, mode: str) -> None:
         """Go over to another scoping mode, and let every panel look again."""
         self._rescope(mode)
-        self.changed()
+        if not self._told:
+            self.changed()
 
     def changed(self) -> None:
         """Let every panel read anew: what is stored, or where, is no longer what it was."""
@@ -60,11 +69,9 @@ class Desk:
             watcher.refresh()
 
 
-_DESKS: WeakKeyDictionary[object, Desk] = WeakKeyDictionary()
-
-
 def desk_of(owner: object, make: Callable[[], Desk]) -> Desk:
-    """Return the one desk of a session or of a notebook's magics."""
-    if owner not in _DESKS:
-        _DESKS[owner] = make()
-    return _DESKS[owner]
+    """Return the one desk of a session or of a notebook's magics, which lives as long as its owner."""
+    desk: Desk | None = vars(owner).get(_NAME)
+    if desk is None:
+        desk = vars(owner)[_NAME] = make()
+    return desk

@@ -32,7 +32,7 @@ class MemoryView(View[MemoryState]):
         self.end = self.button("Invalidate…", "No longer recall this memory; can be undone", lambda: state.invalidate())
         self.forget = self.button("Forget…", "Delete this memory for good", state.forget)
         self.undo = self.button("Undo", "Take the last edit back", state.undo)
-        self.on_input(self.id, "value", state.open)
+        self.on_input(self.id, "value", state.open, "Reading…")
         self.on_input(self.text, "value", state.write)
         self.on_input(self.weight, "value", state.weigh)
         row = ipywidgets.HBox(

@@ -34,7 +34,7 @@ class View(Generic[_State]):
         self.answer = ipywidgets.HBox([self.yes, self.no])
         self.buttons: list[Any] = [self.yes, self.no]
         self._drawing = False
-        self.on_click(self.yes, state.confirm)
+        self.on_click(self.yes, state.confirm, "Working…")
         self.on_click(self.no, state.cancel)
         state.on_change = self.redraw
 
@@ -78,7 +78,9 @@ class View(Generic[_State]):
                 button.disabled = False
             self.redraw()
 
-    def button(self, label: str, tooltip: str, action: Callable[[], None], busy: str = "", style: str = "") -> Any:
+    def button(
+        self, label: str, tooltip: str, action: Callable[[], None], busy: str = "Working…", style: str = ""
+    ) -> Any:
         """Return a button that carries an action out."""
         made = ipywidgets.Button(
             description=label, tooltip=tooltip, button_style=style, layout={"width": "auto", "min_width": "7em"}

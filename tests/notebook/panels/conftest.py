@@ -33,8 +33,7 @@ def session(written: Path, tmp_path: Path) -> Iterator[MemorySession]:
 @pytest.fixture
 def desk(session: MemorySession) -> Desk:
     def rescope(mode: str) -> None:
-        session.change_settings({"mnemopi.scoping": mode})
-        session.rebind(session.cwd)
+        session.rebind(changes={"mnemopi.scoping": mode})
 
     return Desk(lambda: session, rescope)
 

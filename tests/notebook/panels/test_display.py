@@ -196,6 +196,15 @@ def test_the_magic_opens_panels_that_follow_the_notebook(bare: Notebook) -> None
     assert bare.run("%memory panel banks;").outputs == []
     made = bare.run("p = get_ipython().run_line_magic('memory', 'panel banks')")
     assert made.error is None
+    bare.run("found = get_ipython().run_line_magic('memory', 'panel recall deploy target')")
+    bare.run("%memory scope global")
+    found = bare.shell.user_ns["found"].state
+    assert [hit.bank for hit in found.hits.values()] == ["default"]
+    asked = []
+    found.on_change = lambda: asked.append(len(found.hits))
+    bare.shell.user_ns["p"].state.switch("per-project-tagged")
+    assert asked == [5]
+    assert bare.magics.scope == "per-project-tagged"
     bare.run("%memory scope global")
     assert "scope: global" in bare.run("%memory panel banks").outputs[0]["text/plain"]
     assert bare.shell.user_ns["p"].state.desk.scope == "global"

@@ -7,6 +7,7 @@ from typing import Any
 import ipywidgets
 import pytest
 
+from ipy_memory.model import Failure, Receipt
 from ipy_memory.notebook.panels.banks_state import BanksState
 from ipy_memory.notebook.panels.desk import Desk
 from ipy_memory.notebook.panels.memory_state import MemoryState
@@ -152,6 +153,20 @@ def test_what_is_typed_is_retained(desk: Desk, session: MemorySession) -> None:
     assert panel.send.layout.display == "none"
     found = [hit.content for hit in session.recall("the build takes nine minutes", touch=False).hits]
     assert "  The build takes nine minutes.  " in found
+
+
+@pytest.mark.claim("T-06")
+def test_what_was_not_stored_is_an_error_and_stays_in_the_box(
+    desk: Desk, session: MemorySession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = Receipt(1, "shop", "stored", (None,), (Failure(0, "x", OSError("disk full")),))
+    monkeypatch.setattr(session.backend, "retain", lambda _: failed)
+    panel = RetainView(RetainState(desk))
+    panel.text.set_state({"value": "x"})
+    panel.store.click()
+    assert panel.status.failed
+    assert "1 of 1 memories were not stored in bank shop: disk full" in panel.status.text
+    assert panel.text.value == "x"
 
 
 def test_a_question_is_answered(desk: Desk) -> None:
