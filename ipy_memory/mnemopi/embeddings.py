@@ -85,6 +85,11 @@ class QueryCache:
                     self._known.popitem(last=False)
         return vector
 
+    def clear(self) -> None:
+        """Forget every vector."""
+        with self._lock:
+            self._known.clear()
+
 
 QUERIES = QueryCache()
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError
 from ipy_memory.mnemopi.bank import Bank
+from ipy_memory.mnemopi.completion import RemoteCompletion
 from ipy_memory.mnemopi.pending import drain
 from ipy_memory.mnemopi.session_embedder import Choice
 
@@ -118,6 +119,8 @@ class OpenBanks:
             one.bank.close()
         if self.choice.embedder is not None:
             self.choice.embedder.close()
+        if isinstance(self.completion, RemoteCompletion):
+            self.completion.close()
 
     def _at_exit(self) -> None:
         with suppress(MemoryToolkitError):

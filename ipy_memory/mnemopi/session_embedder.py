@@ -31,6 +31,8 @@ class SessionEmbedder:
         Where it computes, for a person.
     local
         Whether making it loads a model: then no query is embedded where no vector is stored.
+    close
+        Lets go of what it holds.
 
     Attributes
     ----------
@@ -38,11 +40,20 @@ class SessionEmbedder:
         Why the last call gave no vector; empty when it did.
     """
 
-    def __init__(self, model: str, make: Callable[[], Embedder], *, place: str, local: bool = False) -> None:
+    def __init__(
+        self,
+        model: str,
+        make: Callable[[], Embedder],
+        *,
+        place: str,
+        local: bool = False,
+        close: Callable[[], None] | None = None,
+    ) -> None:
         self.model = model
         self.place = place
         self.problem = ""
         self._make = make
+        self._close = close
         self.local = local
         self._made: Embedder | None = None
         self._broken = ""
@@ -66,10 +77,9 @@ class SessionEmbedder:
         return vector
 
     def close(self) -> None:
-        """Let go of what the embedder holds, if it holds anything."""
-        closing = getattr(self._made, "close", None)
-        if closing is not None:
-            closing()
+        """Let go of an endpoint's connection; a caller's own embedder is the caller's to close."""
+        if self._close is not None:
+            self._close()
 
     def _ask(self, call: Callable[[Embedder], _T]) -> _T | None:
         self.problem = self._broken
@@ -128,7 +138,7 @@ def choose(config: MnemopiConfig, env: Mapping[str, str], given: Embedder | None
         return Choice(SessionEmbedder(given.model, lambda: given, place="given by the caller"))
     remote = embedders.configured_embedder(model, config.embedding_api_url, config.embedding_api_key, env)
     if remote is not None:
-        return Choice(SessionEmbedder(model, lambda: remote, place=endpoint.shown(remote.url)))
+        return Choice(SessionEmbedder(model, lambda: remote, place=endpoint.shown(remote.url), close=remote.close))
     if embedders.names_provider(model):
         return Choice(None, f"{model} needs an endpoint's key", "set mnemopi.embeddingApiKey")
     if not model_files.installed():

@@ -117,4 +117,4 @@ class Vectors:
 
 
 def _of(part: int, whole: int) -> str:
-    return f"{part} of {whole} {'memory' if whole == 1 else 'memories'}"
+    return f"{part} of {whole} memories"

@@ -126,7 +126,7 @@ def test_status_says_where_each_setting_comes_from(real: Notebook, tmp_path: Pat
     assert rows["retain bank"][0].startswith("shop-")
     assert rows["recall banks"][0].endswith(", default")
     assert rows["mnemopi.recallLimit"] == ("3", "~/config.yml:2")
-    assert rows["vectors"][0] == "not in use"
+    assert rows["vectors"][0].startswith("not in use: ")
     assert not (tmp_path / "mem").exists()
 
 
@@ -153,3 +153,15 @@ def test_a_group_of_errors_is_one_line_too(real: Notebook, tmp_path: Path) -> No
     assert [type(error) for error in ran.error.exceptions] == [NotABankError, NotABankError]
     assert ran.stderr == ""
     assert ran.stdout.strip() == ran.error.one_line()
+
+
+@pytest.mark.claim("M-06")
+def test_an_edit_names_the_summary_that_still_says_the_same(real: Notebook) -> None:
+    (memory_id,) = real.run("%retain The harbour opens at six.").result["id"]
+    real.magics.world["clock"].advance(13 * 3_600_000)
+    real.run("%memory consolidate")
+    (summary,) = real.run("%memory browse --store episodic harbour").result["id"]
+    for command in (f"update {memory_id} The harbour opens at seven.", f"invalidate {memory_id}", f"forget {memory_id}"):
+        assert f"%memory invalidate {summary}" in real.run(f"%memory {command}").outputs[0]["text/plain"]
+    assert "Its summary" not in real.run(f"%memory invalidate {summary}").outputs[0]["text/plain"]
+    assert real.run("%recall harbour").outputs[0]["text/plain"] == "No relevant memories found."
