@@ -39,7 +39,7 @@ def not_looked_at(
     missing = trace.watch - set(looked_at)
     states = candidates.hidden(bank, tier, missing, visible) if missing else {}
     open_ids = [id_ for id_, state in states.items() if not state.reasons]
-    ranks = _ranks(bank, tier, query, visible) if open_ids else {}
+    ranks = candidates.places(bank, tier, query, visible, open_ids) if open_ids else {}
     for id_, state in sorted(states.items()):
         candidate = trace.candidate(tier.name, id_)
         if state.reasons:
@@ -60,12 +60,6 @@ def _hidden(candidate: Candidate, state: Hidden) -> None:
         candidate.detail = state.valid_until
     else:
         candidate.left(Step.OUT_OF_REACH)
-
-
-def _ranks(bank: Bank, tier: Tier, query: str, visible: Visibility) -> dict[str, int]:
-    ranked = [rowid for rowid, _ in candidates.full_text(bank, tier, query, visible, EVERY_ROW)]
-    ids = candidates.ids(bank, tier, ranked)
-    return {ids[rowid]: place for place, rowid in enumerate(ranked, 1) if rowid in ids}
 
 
 def summarised(trace: Trace, hit: Hit, original: str) -> None:

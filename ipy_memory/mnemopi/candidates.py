@@ -9,6 +9,7 @@ import json
 import logging
 import sqlite3
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.js import well_formed
@@ -16,7 +17,7 @@ from ipy_memory.mnemopi.schema import column_defaults, columns
 from ipy_memory.mnemopi.scoring import Document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ipy_memory.mnemopi.bank import Bank
 
@@ -27,6 +28,7 @@ OTHER_SESSION = "of another session"
 DAMAGED = "damaged index"
 """Key of a bank's ``memo`` under which the latest search leaves that its full-text index could not be read."""
 
+_AT_ONCE = 1000
 _KEPT_DOCUMENTS = 20_000
 _KEPT_TEXT = 20_000_000
 _ROW_COLUMNS = (
@@ -164,6 +166,33 @@ def full_text(bank: Bank, tier: Tier, query: str, visible: Visibility, limit: fl
         cursor.close()
     found.sort(key=lambda item: item[:2])
     return [(rowid, rank) for rank, _, rowid in found[:wanted]]
+
+
+def places(bank: Bank, tier: Tier, query: str, visible: Visibility, wanted: Iterable[str]) -> dict[str, int]:
+    """Return for those of the ids that hold a word of the query their position in the order of :func:`full_text`."""
+    key = "id" if tier.by_id else "rowid"
+    where, values = condition(visible.live(), names_of(bank, tier.table))
+    unseen = {row[0] for row in bank.connection.execute(f"SELECT {key} FROM {tier.table} WHERE NOT ({where})", values)}
+    named = f"SELECT {key}, id FROM {tier.table} WHERE id IN (SELECT value FROM json_each(?))"
+    left = dict(bank.connection.execute(named, (json_list(map(well_formed, wanted)),)))
+    cursor = match(bank, f"SELECT {key}, rank FROM {tier.index} WHERE {tier.index} MATCH ? ORDER BY rank", query)
+    found: dict[str, int] = {}
+    place = 0
+    for _, equals in groupby(_fetched(bank, cursor), key=lambda row: row[1]):
+        for name in sorted(row[0] for row in equals if row[0] not in unseen):
+            place += 1
+            if name in left:
+                found[left.pop(name)] = place
+        if not left:
+            break
+    if cursor is not None:
+        cursor.close()
+    return found
+
+
+def _fetched(bank: Bank, cursor: sqlite3.Cursor | None) -> Iterator[tuple[Any, float]]:
+    while rows := fetch(bank, cursor, _AT_ONCE):
+        yield from rows
 
 
 def match(bank: Bank, sql: str, query: str) -> sqlite3.Cursor | None:
