@@ -5,10 +5,9 @@ Nothing else in the package reads the wall clock, starts a timer or draws a rand
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import itertools
-import secrets
+import os
 import threading
 import time
 from datetime import UTC, datetime, tzinfo
@@ -154,7 +153,7 @@ class ProcessIds:
     """Ids of this process: two random numbers fixed at start and a counter."""
 
     def __init__(self) -> None:
-        self._prefix = f"{base36(secrets.randbits(32))}:{base36(secrets.randbits(32))}"
+        self._prefix = ":".join(base36(int.from_bytes(os.urandom(4))) for _ in range(2))
         self._count = itertools.count(1)
 
     def nonce(self) -> str:
@@ -163,11 +162,11 @@ class ProcessIds:
 
     def token(self) -> str:
         """Return 12 fresh hexadecimal digits."""
-        return secrets.token_hex(6)
+        return os.urandom(6).hex()
 
     def uuid(self) -> str:
         """Return a fresh random UUID (version 4)."""
-        raw = bytearray(secrets.token_bytes(16))
+        raw = bytearray(os.urandom(16))
         raw[6] = raw[6] & 0x0F | 0x40
         raw[8] = raw[8] & 0x3F | 0x80
         text = raw.hex()
@@ -204,12 +203,18 @@ class FixedIds:
 def memory_id(content: str, instant: str, nonce: str) -> str:
     """Return the id of a new memory: 16 hex digits over content, ISO instant and nonce."""
     text = "\0".join((content, instant, nonce))
-    return hashlib.sha256(_utf8(text)).hexdigest()[:16]
+    return _digest(text)
 
 
 def stable_id(text: str, source: str | None = None) -> str:
     """Return the id of a thing that is known by its content (facts): the same for the same text."""
-    return hashlib.sha256(_utf8(f"{text}\0{source}" if source else text)).hexdigest()[:16]
+    return _digest(f"{text}\0{source}" if source else text)
+
+
+def _digest(text: str) -> str:
+    import hashlib  # costly to load, and reading needs no ids
+
+    return hashlib.sha256(_utf8(text)).hexdigest()[:16]
 
 
 def _utf8(text: str) -> bytes:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 TRIM_SET = "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -119,6 +118,8 @@ def to_fixed(value: float, digits: int = 1) -> str:
         return number_text(value)
     if abs(value) >= 1e21:
         return number_text(value)
+    from decimal import ROUND_HALF_UP, Decimal
+
     text = str(Decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP))
     return text.lstrip("-") if value == 0 else text
 
@@ -136,6 +137,8 @@ def number_text(value: float) -> str:
     shortest = repr(value)
     if "e" not in shortest:
         return shortest.removesuffix(".0")
+    from decimal import Decimal
+
     sign, digits, exponent = Decimal(shortest).as_tuple()
     text = "".join(map(str, digits)).rstrip("0")
     point = len(digits) + int(exponent)
