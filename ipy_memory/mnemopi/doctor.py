@@ -118,14 +118,14 @@ def repair(path: Path, name: str, clock: Clock) -> Repair:
     Raises
     ------
     CorruptBankError
-        The file itself is damaged, which only a copy can make good.
+        The file itself is damaged or no bank of ours, which only a copy can make good.
     """
     before = examine(path, name, clock)
     if damage := next((fault for fault in before.faults if fault.part == FILE), None):
         raise CorruptBankError(
-            f"The file is damaged: {damage.detail}.",
+            f"The file itself cannot be mended: {damage.detail.rstrip('.')}.",
             where=f"bank {name}, {path}",
-            hint="It was not touched; restore it from a copy.",
+            hint="It was not touched; put a copy in its place, or see what the file is.",
         )
     if not before.repairable:
         return Repair(before, before)

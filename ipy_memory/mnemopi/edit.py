@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, cast
 
 from ipy_memory import text
 from ipy_memory.errors import EditRefusedError, MemoryNotFoundError, MemoryToolkitError, ToolInputError
 from ipy_memory.js import clamp01, clip, json_text, number_text
 from ipy_memory.mnemopi.change import Store, find, forget, invalidate, restore, update
+from ipy_memory.mnemopi.removal import hanging_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +29,10 @@ _ADDRESS = re.compile(r"memory://([^/?#]*)")
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """How an edit went: where it happened, the memory as it was before, and how to undo an invalidation."""
+    """How an edit went: where it happened, the memory as it was before, and how to undo an invalidation.
+
+    ``along`` says for a forgotten memory how many rows of which table go with it.
+    """
 
     id: str
     status: Status
@@ -36,6 +40,7 @@ class Edited:
     store: Store | None = None
     before: Memory | None = None
     undo: Invalidation | None = None
+    along: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -108,7 +113,7 @@ def edit(
             _check_whole(before, content, preview_chars)
         if editable(bank, before, op):
             if dry_run:
-                return Edited(memory_id, _DONE[op], bank.name, store, before)
+                return Edited(memory_id, _DONE[op], bank.name, store, before, along=_along(bank, op, memory_id))
             prepare(bank)
             change = _Change(content, importance, replacement_id, base, purge)
             if done := _carried_out(bank, op, before, change):
@@ -139,6 +144,7 @@ class _Change:
 def _carried_out(bank: Bank, op: Operation, before: Memory, change: _Change) -> Edited | None:
     """Write one edit; ``None`` if the memory is gone by now."""
     revoked = None
+    along = _along(bank, op, before.id)
     if op == "update":
         weight = None if change.importance is None else clamp01(change.importance)
         with bank.transaction():
@@ -151,7 +157,14 @@ def _carried_out(bank: Bank, op: Operation, before: Memory, change: _Change) -> 
         revoked = invalidate(bank, before.id, change.replacement_id)
         there = revoked is not None
     store = cast("Store", before.store)
-    return Edited(before.id, _DONE[op], bank.name, store, before, revoked) if there else None
+    return Edited(before.id, _DONE[op], bank.name, store, before, revoked, along) if there else None
+
+
+def _along(bank: Bank, op: Operation, memory_id: str) -> Mapping[str, int]:
+    if op != "forget":
+        return {}
+    with bank.reading() as connection:
+        return hanging_on(connection, memory_id)
 
 
 def undo(banks: Sequence[Bank], done: Edited) -> bool:

@@ -37,16 +37,30 @@ def cascade_delete(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
     for start in range(0, len(ids), _CHUNK):
         chunk = ids[start : start + _CHUNK]
         marks = _marks(chunk)
-        facts = [
-            row[0] for row in connection.execute(f"SELECT fact_id FROM facts WHERE source_msg_id IN {marks}", chunk)
-        ]
-        nodes = [*chunk, *(f"gist_{memory_id}" for memory_id in chunk), *facts]
-        for node in nodes:
+        for node in _nodes(connection, chunk):
             connection.execute("DELETE FROM graph_edges WHERE source = ?1 OR target = ?1", (node,))
         connection.execute(f"DELETE FROM facts WHERE source_msg_id IN {marks}", chunk)
         for table, column in _DEPENDENTS:
             connection.execute(f"DELETE FROM {table} WHERE {column} IN {marks}", chunk)
         connection.execute(f"DELETE FROM working_memory WHERE id IN {marks}", chunk)
+
+
+def _nodes(connection: sqlite3.Connection, ids: Sequence[str]) -> list[str]:
+    """Return by which names the graph knows memories: themselves, their gists and their facts."""
+    facts = connection.execute(f"SELECT fact_id FROM facts WHERE source_msg_id IN {_marks(ids)}", ids)
+    return [*ids, *(f"gist_{memory_id}" for memory_id in ids), *(row[0] for row in facts)]
+
+
+def hanging_on(connection: sqlite3.Connection, memory_id: str) -> dict[str, int]:
+    """Return how many rows of which table :func:`cascade_delete` deletes along with a memory."""
+    counts = {
+        table: connection.execute(f"SELECT count(*) FROM {table} WHERE {column} = ?", (memory_id,)).fetchone()[0]
+        for table, column in _OWNED
+    }
+    nodes = _nodes(connection, [memory_id])
+    edges = f"SELECT count(*) FROM graph_edges WHERE source IN {_marks(nodes)} OR target IN {_marks(nodes)}"
+    counts["graph_edges"] = connection.execute(edges, nodes * 2).fetchone()[0]
+    return {table: number for table, number in counts.items() if number}
 
 
 def trim(bank: Bank) -> list[str]:

@@ -160,7 +160,7 @@ def test_a_damaged_file_is_refused_untouched(path: Path) -> None:
     whole[8192:16384] = b"\xff" * 8192
     path.write_bytes(whole)
     assert faults(path)[0][0] == FILE
-    with pytest.raises(CorruptBankError, match="damaged"):
+    with pytest.raises(CorruptBankError, match="cannot be mended"):
         repair(path, "proj", CLOCK)
     assert path.read_bytes() == bytes(whole)
     assert backups(path) == []
@@ -195,3 +195,36 @@ def test_a_running_session_names_the_damage_and_picks_the_repair_up(tmp_path: Pa
         assert mended.notes == ()
         session.retain("The deploy day is Tuesday")
         assert len(session.recall("deploy").hits) == 2
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        ("empty", "no table working_memory"),
+        ("truncated", ""),
+        ("words", "not a database"),
+        ("newer", "user_version"),
+        ("foreign", "no table working_memory"),
+    ],
+)
+def test_each_kind_of_unusable_file_is_told_apart_and_left_alone(path: Path, damage: str, says: str) -> None:
+    run(path, "PRAGMA journal_mode = DELETE")
+    if damage == "empty":
+        path.write_bytes(b"")
+    elif damage == "truncated":
+        path.write_bytes(path.read_bytes()[: 4096 * 3 + 100])
+    elif damage == "words":
+        path.write_bytes(b"words " * 1000)
+    elif damage == "newer":
+        run(path, "PRAGMA user_version = 99")
+    else:
+        path.unlink()
+        run(path, "CREATE TABLE notes (id TEXT)")
+    before = path.read_bytes()
+    fault = examine(path, "proj", CLOCK).faults[0]
+    assert fault.part == FILE
+    assert says in fault.detail
+    with pytest.raises(CorruptBankError, match="cannot be mended"):
+        repair(path, "proj", CLOCK)
+    assert path.read_bytes() == before
+    assert backups(path) == []

@@ -129,3 +129,26 @@ def test_copies_of_one_moment_have_different_names(tmp_path: Path) -> None:
         made = [backup_beside(bank) for _ in range(3)]
     assert len(set(made)) == 3
     assert set(backups(tmp_path / "a[b].db")) == set(made)
+
+
+@pytest.mark.claim("M-03")
+def test_forgetting_says_what_goes_along(session: MemorySession, tmp_path: Path) -> None:
+    memory_id = stored(session, "The deploy target is fly.io")
+    bank = session.live_backend().writer()  # type: ignore[attr-defined]
+    with bank.transaction() as connection:
+        connection.execute(
+            "INSERT INTO facts (fact_id, session_id, subject, predicate, object, source_msg_id)"
+            " VALUES ('f1', 'default', 'deploy', 'target', 'fly.io', ?)",
+            (memory_id,),
+        )
+        connection.execute("INSERT INTO memory_embeddings (memory_id, embedding_json) VALUES (?, '[1]')", (memory_id,))
+        connection.execute("INSERT INTO graph_edges (source, target, edge_type) VALUES ('x', 'f1', 'rel')")
+        connection.execute(
+            "INSERT INTO graph_edges (source, target, edge_type) VALUES (?, 'y', 'rel')", (f"gist_{memory_id}",)
+        )
+    expected = {"annotations": 2, "memory_embeddings": 1, "facts": 1, "graph_edges": 2}
+    assert dict(session.change("forget", memory_id, dry_run=True).along) == expected
+    assert dict(session.change("forget", memory_id).along) == expected
+    for table in expected:
+        assert bank.connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+    assert bank.connection.execute("SELECT count(*) FROM fts_working").fetchone() == (0,)

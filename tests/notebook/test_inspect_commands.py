@@ -15,6 +15,7 @@ from ipy_memory.errors import (
     EditRefusedError,
     MagicError,
     MemoryNotFoundError,
+    NoBackendError,
     ToolInputError,
 )
 from ipy_memory.inspect.explain import REASON_COLUMNS
@@ -291,6 +292,21 @@ def test_consolidate_and_report_are_texts(real: Notebook) -> None:
     stored(real, "The deploy target is fly.io")
     assert "younger than twelve hours" in plain(real, "%memory consolidate")
     assert "memory.backend = mnemopi (session)" in plain(real, "%memory report")
+
+
+@pytest.mark.claim("N-01")
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("browse", "why id tea", "why --all tea", "chain id", "banks", "doctor", "consolidate"),
+        *("update id text", "invalidate id", "forget id", "undo"),
+    ],
+)
+def test_without_a_backend_one_line_says_how_to_choose_one(bare: Notebook, line: str) -> None:
+    ran = bare.run(f"%memory {line}")
+    assert isinstance(ran.error, NoBackendError)
+    assert ran.stdout.count("\n") == 1
+    assert "%memory use mnemopi" in ran.stdout
 
 
 class _Elements(HTMLParser):
