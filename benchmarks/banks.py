@@ -24,6 +24,7 @@ _AWAKE = 100
 
 _ROWS_PER_EPISODE = 50
 _POOL = 500
+_READ = 1000
 
 
 def make(folder: Path, rows: int, *, vectors: bool) -> Path:
@@ -83,12 +84,14 @@ def _add_vectors(path: Path) -> None:
         length = sum(part * part for part in vector) ** 0.5
         pool.append(json.dumps(array("f", (part / length for part in vector)).tolist(), separators=(",", ":")))
     connection = sqlite3.connect(path)
-    ids = connection.execute("SELECT id FROM working_memory UNION ALL SELECT id FROM episodic_memory").fetchall()
     with connection:
-        connection.executemany(
-            "INSERT INTO memory_embeddings (memory_id, embedding_json, model) VALUES (?, ?, ?)",
-            ((id_, pool[place % _POOL], MODEL) for place, (id_,) in enumerate(ids)),
-        )
+        for table in ("working_memory", "episodic_memory"):
+            ids = connection.execute(f"SELECT id FROM {table} ORDER BY timestamp DESC").fetchall()
+            # Neither engine reads the vectors of older rows, but the real one computes those that are missing.
+            connection.executemany(
+                "INSERT INTO memory_embeddings (memory_id, embedding_json, model) VALUES (?, ?, ?)",
+                ((id_, pool[place % _POOL] if place < _READ else "[1]", MODEL) for place, (id_,) in enumerate(ids)),
+            )
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
 

@@ -25,7 +25,10 @@ K = 8
 
 
 class Side(Protocol):
-    """Either engine in a fresh process."""
+    """Either engine in a fresh process; ``before`` is the memory it held before the bank was open."""
+
+    name: str
+    before: int
 
     def open(self, path: Path, *, vectors: bool) -> None:
         """Open a bank."""
@@ -47,6 +50,7 @@ class Ours:
     """Our engine."""
 
     name = "ours"
+    before = 0
 
     def __init__(self, home: Path) -> None:
         self.process = engine.Process([sys.executable, "-m", "benchmarks.worker"], home, {"PYTHONPATH": str(ROOT)})
@@ -72,6 +76,7 @@ class Real:
     """The real engine."""
 
     name = "real"
+    before = 0
 
     def __init__(self, home: Path, program: Path) -> None:
         self.process = engine.Engine(program, home, {"VECTOR_SIZE": str(banks.VECTOR_SIZE)})
@@ -87,8 +92,13 @@ class Real:
 
     def retains(self, texts: Sequence[str]) -> list[float]:
         options = {
-            **{"source": "coding-agent-retain", "importance": 0.75, "scope": "bank", "veracity": "tool"},
-            **{"memoryType": "fact", "extract": True, "extractEntities": True},
+            "source": "coding-agent-retain",
+            "importance": 0.75,
+            "scope": "bank",
+            "veracity": "tool",
+            "memoryType": "fact",
+            "extract": True,
+            "extractEntities": True,
             "metadata": {"session_id": "bench", "cwd": "/proj/bench", "context": None, "tool": "retain"},
         }
         return self._timed("remember", [[text, options] for text in texts])
@@ -138,40 +148,41 @@ class Run:
         self.tell(f"run {self.number}: {measure}: {who} {number:.2f}")
 
     @contextmanager
-    def _sides(self, source: Path, *, vectors: bool) -> Iterator[Iterator[Any]]:
-        """Give each side in turn, with a copy of the bank open; which comes first changes from run to run."""
+    def _sides(self, source: Path, *, vectors: bool) -> Iterator[tuple[Ours, Real]]:
+        """Give both sides, each with a copy of the bank open."""
+        with self._scratch() as scratch:
+            ours, real = Ours(scratch / "ours"), Real(scratch / "real", self.program)
+            with ours.process, real.process:
+                for side in (ours, real):
+                    side.before = side.memory()
+                    side.open(banks.copied(source, scratch / side.name), vectors=vectors)
+                yield ours, real
 
-        def sides() -> Iterator[Any]:
-            makers: list[Callable[[Path], Any]] = [Ours, lambda home: Real(home, self.program)]
-            for maker in makers if self.number % 2 else reversed(makers):
-                with self._scratch() as scratch:
-                    side = maker(scratch / "home")
-                    with side.process:
-                        side.before = side.memory()
-                        side.open(banks.copied(source, scratch), vectors=vectors)
-                        yield side
-
-        yield sides()
+    def _in_turn(self, sides: Sequence[Side], inputs: Sequence[str], work: str) -> Iterator[tuple[Side, list[float]]]:
+        """Give the times of each side, which took turns, so that what else the machine does falls on both."""
+        times: dict[str, list[float]] = {side.name: [] for side in sides}
+        for number, text in enumerate(inputs):
+            for side in sides if (number + self.number) % 2 else reversed(sides):
+                times[side.name] += getattr(side, work)([text])
+        return ((side, times[side.name]) for side in sides)
 
     def _recall(self, size: int, *, vectors: bool) -> None:
         how = "vectors" if vectors else "text"
-        count = 200 if size < 100_000 else 60
-        queries = list(Texts(self.number * 1000 + size).queries(count))
+        queries = list(Texts(self.number * 1000 + size).queries(200 if size < 100_000 else 80))
         with self._sides(banks.make(self.folder, size, vectors=vectors), vectors=vectors) as sides:
-            for side in sides:
-                cold = side.recalls(queries)
-                self._note(f"recall, {how}, {size} rows, p50", side.name, statistics.median(cold))
-                self._note(f"recall, {how}, {size} rows, p95", side.name, percentile(cold, 95))
+            for side, times in self._in_turn(sides, queries, "recalls"):
+                self._note(f"recall, {how}, {size} rows, p50", side.name, statistics.median(times))
+                self._note(f"recall, {how}, {size} rows, p95", side.name, percentile(times, 95))
                 self._note(f"added memory, {how}, {size} rows", side.name, (side.memory() - side.before) / MEBIBYTE)
 
     def _write(self, size: int) -> None:
         source = Texts(self.number * 1000 + size + 1)
         one, many = [source.memory() for _ in range(60)], [source.memory() for _ in range(1000)]
         with self._sides(banks.make(self.folder, size, vectors=False), vectors=False) as sides:
-            for side in sides:
-                times = side.retains(one)
+            for side, times in self._in_turn(sides, one, "retains"):
                 self._note(f"retain one, {size} rows, p50", side.name, statistics.median(times))
                 self._note(f"retain one, {size} rows, p95", side.name, percentile(times, 95))
+            for side in sides:
                 took = side.batch(many)
                 self._note(f"retain 1000, {size} rows, a second", side.name, len(many) / took * 1000)
 
@@ -182,9 +193,9 @@ class Run:
             "ours": ([sys.executable, "-m", "benchmarks.first"], ROOT),
             "real": ([str(self.program), str(script)], engine.folder()),
         }
-        for who, (command, place) in commands.items():
-            times = []
-            for query in Texts(self.number).queries(10):
+        times: dict[str, list[float]] = {who: [] for who in commands}
+        for query in Texts(self.number).queries(15):
+            for who, (command, place) in commands.items():
                 with self._scratch() as scratch:
                     path = banks.copied(source, scratch)
                     start = time.perf_counter()
@@ -193,8 +204,9 @@ class Run:
                     ) as process:
                         assert process.stdout is not None
                         assert process.stdout.readline()
-                        times.append((time.perf_counter() - start) * 1000)
-            self._note(f"process start to first result, {size} rows", who, statistics.median(times))
+                        times[who].append((time.perf_counter() - start) * 1000)
+        for who, taken in times.items():
+            self._note(f"process start to first result, {size} rows", who, statistics.median(taken))
 
     def _session(self, size: int) -> None:
         from benchmarks import sessions

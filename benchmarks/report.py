@@ -73,7 +73,10 @@ def _judged(measure: str, ours: Sequence[float], ratios: Sequence[float]) -> tup
     kind, bound = TARGETS[measure]
     reached = statistics.median(ratios if kind == "ratio" else ours)
     met = reached <= bound if kind == "ours" else reached >= bound
-    return f"{'≤' if kind == 'ours' else '≥'} {bound:g}{' ×' if kind == 'ratio' else ''}", "met" if met else "**missed**"
+    return (
+        f"{'≤' if kind == 'ours' else '≥'} {bound:g}{' ×' if kind == 'ratio' else ''}",
+        "met" if met else "**missed**",
+    )
 
 
 def page(runs: Sequence[Result]) -> str:
@@ -90,6 +93,7 @@ retain of ours includes reading the facts in the text, which the real engine doe
 
 The machine: {os.cpu_count()} processor cores, {platform.system()}, Python {platform.python_version()},
 SQLite {sqlite3.sqlite_version}. Texts have a median of about 120 and up to several thousand characters; the vectors
-have 768 components, as those of the default model. The banks hold two years of memories, all but the newest hundred of them consolidated, and one
-summary for every fifty. "Added memory" is what the process holds more after opening the bank and asking all questions.
+have 768 components, as those of the default model. The banks hold two years of memories, all but the newest hundred of
+them consolidated, and one summary for every fifty. "Added memory" is what the process holds more after opening the bank
+and asking all questions.
 """

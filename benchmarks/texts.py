@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from itertools import accumulate
 
-_COMMON = (
+_COMMON = (  # noqa: SIM905
     "the a of to and in is for on with that it as was be by are we this from at or not have use can has will an our"
     " but they if which when all so there been one their do you should was now current latest previously legacy old"
     " deploy target staging production database service memory config cache preference release deadline meeting server"
@@ -14,9 +14,9 @@ _COMMON = (
     " restore migration schema table column vector model prompt agent tool test branch commit review merge pipeline"
     " container image cluster region latency metric alert report document prefers decided always never"
 ).split()
-_STARTS = "b c d f g h k l m n p r s t v w br cl dr fl gr pl pr st tr".split()
-_MIDDLES = "a e i o u ai ea io ou".split()
-_ENDS = " n r s t l m nd rt st ck x".split(" ")
+_STARTS = "b c d f g h k l m n p r s t v w br cl dr fl gr pl pr st tr".split()  # noqa: SIM905
+_MIDDLES = "a e i o u ai ea io ou".split()  # noqa: SIM905
+_ENDS = " n r s t l m nd rt st ck x".split(" ")  # noqa: SIM905
 
 
 class Texts:
