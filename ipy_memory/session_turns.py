@@ -258,7 +258,7 @@ class SessionLife:
             warning = backend.clear()
             self.backend = None
             return Cleared(warning=warning)
-        raise MemoryToolkitError("A sub-agent's session clears nothing: the memory is its parent's.")
+        raise MemoryToolkitError("This session clears nothing: it is a sub-agent's, or only reads.")
 
     def _living(self) -> LivingBackend:
         if backend := self.active_backend:

@@ -16,7 +16,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("jsdate", "collation", "redact", "model", "http"),
     ("frames", "text", "turns", "settings_table"),
     ("settings_file",),
-    ("settings",),
+    ("settings", "bystander"),
     ("scoping",),
     ("mnemopi", "hindsight"),
     ("backends",),

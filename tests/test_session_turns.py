@@ -15,6 +15,7 @@ import pytest
 
 from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
 from ipy_memory.errors import MemoryToolkitError, NoBackendError, NotInitialisedError
+from ipy_memory.inspect.bank_file import open_bank_file
 from ipy_memory.session import MemorySession, open_session
 from ipy_memory.turns import Message
 from tests.hindsight.stub import StubServer
@@ -680,3 +681,32 @@ def test_b071_a_tagged_scope_says_its_filter_and_never_sends_an_empty_one(world:
     session = world.open("hindsight", cwd="/")
     assert session.recall("q").attrs["filter"] == "project:unknown + untagged"
     assert world.stub.requests[0]["body"]["tags"] == ["project:unknown"]
+
+
+def test_a_session_that_only_reads_lives_its_turns_and_writes_nothing(world: World) -> None:
+    world.open("mnemopi").retain("The harbour opens at six.")
+    world.opened[0].close()
+    before = world.bank().read_bytes()
+    with open_bank_file(world.bank(), agent_dir=world.folder, env={}, clock=world.clock) as session:
+        with session.turn("When does the harbour open?") as turn:
+            assert (turn.context, turn.instructions) == ("", "")
+            turn.answer("At six.")
+        session.enqueue()
+        assert session.pre_compaction_context() is None
+        assert len(session.messages) == 2
+        with pytest.raises(MemoryToolkitError, match="only reads"):
+            session.clear()
+    assert world.bank().read_bytes() == before
+
+
+@both
+@pytest.mark.claim("S-12")
+def test_a_sub_agent_stays_with_its_parents_banks_wherever_it_goes(world: World, backend: str) -> None:
+    parent = world.open(backend)
+    child = parent.child(session_id="sub-1", cwd="/elsewhere")
+    child.rebind("/proj/other")
+    assert child.live_backend().retain_bank == parent.live_backend().retain_bank
+    speak(child, 1)
+    child.close()
+    assert world.transcripts(backend) == []
+    assert world.sent == []

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.bystander import Bystander
+from ipy_memory.hindsight.blocks import INSTRUCTIONS
+
 if TYPE_CHECKING:
     from threading import Event
 
-    from ipy_memory.hindsight.backend import HindsightBackend, PreparedRecall
+    from ipy_memory.hindsight.backend import HindsightBackend
     from ipy_memory.hindsight.queue import FlushReport
     from ipy_memory.model import Answer, Hit, Receipt, RetainItem
     from ipy_memory.turns import Message
 
 
-class HindsightAlias:
+class HindsightAlias(Bystander):
     """The parent's bank, client and queue under the sub-agent's own session id.
 
     It recalls and retains nothing by itself, loads no mental models and closes nothing of the parent's.
@@ -64,38 +67,12 @@ class HindsightAlias:
         """Return the parent's status."""
         return self.parent.status()
 
+    def finish(self, messages: Sequence[Message]) -> None:
+        """Close nothing: all belongs to the parent."""
+
     def close(self) -> None:
         """Close nothing: all belongs to the parent."""
 
-    def start(self) -> None:
-        """Load nothing."""
-
-    def prepare_first_turn(self, prompt: str, messages: Sequence[Message]) -> PreparedRecall | None:  # noqa: ARG002
-        """Recall nothing by itself."""
-        return None
-
-    def end_turn(self, messages: Sequence[Message]) -> None:
-        """Retain nothing by itself."""
-
-    def force_retain(self, messages: Sequence[Message]) -> None:
-        """Retain nothing by itself."""
-
-    def enqueue(self, messages: Sequence[Message]) -> None:
-        """Do nothing (A-12)."""
-
-    def finish(self, messages: Sequence[Message]) -> None:
-        """Retain nothing and close nothing: all belongs to the parent."""
-
-    def context(self, recalled: str | None = None) -> str:  # noqa: ARG002
-        """Return nothing: the blocks are the parent's."""
-        return ""
-
     def instructions(self, recalled: str | None = None) -> str:  # noqa: ARG002
         """Return the developer instructions without blocks: those are the parent's."""
-        from ipy_memory.hindsight.blocks import instructions
-
-        return instructions()
-
-    def compaction(self, messages: Sequence[Message]) -> str | None:  # noqa: ARG002
-        """Recall nothing by itself."""
-        return None
+        return INSTRUCTIONS

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ipy_memory.bystander import Bystander
 from ipy_memory.mnemopi.backend import MnemopiBackend
 
 if TYPE_CHECKING:
-    from ipy_memory.mnemopi.life import FirstTurn, MnemopiSession
+    from ipy_memory.mnemopi.life import MnemopiSession
     from ipy_memory.model import Receipt, RetainItem
     from ipy_memory.turns import Message
 
 
-class MnemopiChild(MnemopiBackend):
+class MnemopiChild(Bystander, MnemopiBackend):
     """A sub-agent's alias: the parent's banks and scope, its own id and folder in what it retains (S-12).
 
     It recalls and retains nothing by itself, and closes nothing of the parent's.
@@ -30,25 +31,6 @@ class MnemopiChild(MnemopiBackend):
         """Write items with the sub-agent's own id and folder."""
         return self.parent.retain_for(items, session_id=self.session_id, cwd=self.own_cwd)
 
-    def close(self) -> None:
-        """Let go of nothing: the files are the parent's."""
-
-    def start(self) -> None:
-        """Begin nothing: the parent has."""
-
-    def prepare_first_turn(self, prompt: str, messages: Sequence[Message]) -> FirstTurn | None:  # noqa: ARG002
-        """Recall nothing by itself."""
-        return None
-
-    def end_turn(self, messages: Sequence[Message]) -> None:
-        """Retain nothing by itself."""
-
-    def force_retain(self, messages: Sequence[Message]) -> None:
-        """Retain nothing by itself."""
-
-    def finish(self, messages: Sequence[Message]) -> None:
-        """Retain nothing and close nothing: all belongs to the parent."""
-
     def context(self, recalled: str | None = None) -> str:
         """Return the parent's blocks."""
         return self.parent.context(recalled)
@@ -57,9 +39,8 @@ class MnemopiChild(MnemopiBackend):
         """Return the parent's instructions."""
         return self.parent.instructions(recalled)
 
-    def compaction(self, messages: Sequence[Message]) -> str | None:  # noqa: ARG002
-        """Recall nothing by itself."""
-        return None
+    def finish(self, messages: Sequence[Message]) -> None:
+        """Let go of nothing: the files are the parent's."""
 
-    def enqueue(self, messages: Sequence[Message]) -> None:
-        """Do nothing (A-12)."""
+    def close(self) -> None:
+        """Let go of nothing: the files are the parent's."""

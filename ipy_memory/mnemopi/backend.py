@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ipy_memory import text
+from ipy_memory.bystander import Bystander
 from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError, ReadOnlyBankError
 from ipy_memory.mnemopi import edit as editing
 from ipy_memory.mnemopi import reports, vector_report
@@ -409,7 +410,7 @@ class MnemopiBackend:
         )
 
 
-class OneBankBackend(MnemopiBackend):
+class OneBankBackend(Bystander, MnemopiBackend):
     """A backend that reads one bank file and writes nothing, not even recall counts."""
 
     def __init__(self, session: MnemopiBackend, target: Target) -> None:
