@@ -147,7 +147,7 @@ class TestEndpoint:
         assert "by text alone" in note
         assert "No memories are lost" in note
         assert status["vectors"].startswith("off: ")
-        assert "0 of 1 memories have one, %memory embeddings reindex" in status["vectors"]
+        assert status["vectors"].endswith("; 0 of 1 memories have one")
         for text in (note, status["vectors"], caplog.text):
             assert KEY not in text
             assert "fog horn" not in text
@@ -419,7 +419,7 @@ class TestLocalModel:
             state = session.vectors().state
             assert [[hit.content for hit in each.hits] for each in found] == [["The fog horn is loud"]] * 2
             assert all("damaged or incomplete" in each.notes[0] for each in found)
-            assert state.startswith("off: The model's files are damaged or incomplete.")
+            assert state.startswith("off: The model's files are damaged or incomplete: %memory embeddings download")
             assert package["made"] == [True]
             assert caplog.text.count("damaged") == 1
             assert "kept beside them" in session.fetch_model()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,7 +63,8 @@ def load(model: str, folder: Path) -> FastembedEmbedder:
         The package is not installed.
     """
     try:
-        return FastembedEmbedder(model, folder=str(folder))
+        with _unheard():
+            return FastembedEmbedder(model, folder=str(folder))
     except EmbeddingError as error:
         raise EmbeddingError(
             "The model's files are damaged or incomplete.", where=model, hint=f"{FETCH_COMMAND} fetches them anew"
@@ -83,7 +86,7 @@ def fetch(model: str, folder: Path) -> str:
     there = files_of(folder, model)
     if there:
         try:
-            FastembedEmbedder(model, folder=str(folder))
+            load(model, folder)
         except EmbeddingError:
             for entry in there:
                 entry.rename(_free(entry))
@@ -100,6 +103,21 @@ def fetch(model: str, folder: Path) -> str:
         ) from error
     aside = f" Damaged ones were kept beside them, ending in {_SET_ASIDE}." if there else ""
     return f"The files of {model} are in {folder} now.{aside}"
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Keep the package's own log out of the cell while it is asked for files that may be damaged."""
+    try:
+        from loguru import logger
+    except ImportError:
+        yield
+        return
+    logger.disable(PACKAGE)
+    try:
+        yield
+    finally:
+        logger.enable(PACKAGE)
 
 
 def _free(entry: Path) -> Path:

@@ -90,9 +90,9 @@ class SessionEmbedder:
                 self._made = self._make()
             return call(self._made)
         except MemoryToolkitError as error:
-            self.problem = error.message
+            self.problem = ": ".join(filter(None, (error.message.rstrip("."), error.hint)))
             if self._made is None:
-                self._broken = error.message
+                self._broken = self.problem
         except Exception as error:  # noqa: BLE001  an embedder may be anyone's; memories are found without it
             self.problem = type(error).__name__
         log.warning("Mnemopi: embedding failed: model=%s %s", self.model, self.problem)

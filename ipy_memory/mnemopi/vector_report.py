@@ -113,7 +113,8 @@ class Vectors:
             return f"{self.state}; {_of(covered, memories)} have one" if covered else self.state
         if covered == memories:
             return self.state
-        return f"{self.state}; {_of(covered, memories)} have one, %memory embeddings reindex makes the rest"
+        line = f"{self.state}; {_of(covered, memories)} have one"
+        return line if self.choice.embedder.problem else f"{line}, %memory embeddings reindex makes the rest"
 
 
 def _of(part: int, whole: int) -> str:
