@@ -708,5 +708,4 @@ def test_a_sub_agent_stays_with_its_parents_banks_wherever_it_goes(world: World,
     assert child.live_backend().retain_bank == parent.live_backend().retain_bank
     speak(child, 1)
     child.close()
-    assert world.transcripts(backend) == []
-    assert world.sent == []
+    assert (world.sent, world.bank().exists()) == ([], False)
