@@ -61,7 +61,7 @@ class Recorder(ThreadingHTTPServer):
         self.exchanges.append(
             {"method": method, "path": path, "body": body, "status": answer.status_code, "answer": parsed}
         )
-        if isinstance(parsed, dict) and parsed.get("operation_id"):
+        if method == "POST" and isinstance(parsed, dict) and parsed.get("operation_id"):
             self._wait(f"{path.removesuffix('/memories')}/operations/{parsed['operation_id']}")
         return answer.status_code, parsed
 
@@ -77,6 +77,10 @@ class Recorder(ThreadingHTTPServer):
         used = {exchange["path"].split("/")[4] for exchange in self.exchanges}
         for bank in sorted(used):
             self._http.delete(f"/v1/default/banks/{bank}")
+
+    def server_close(self) -> None:
+        super().server_close()
+        self._http.close()
 
 
 class _Handler(JsonHandler):

@@ -161,7 +161,8 @@ def test_an_edit_names_the_summary_that_still_says_the_same(real: Notebook) -> N
     real.magics.world["clock"].advance(13 * 3_600_000)
     real.run("%memory consolidate")
     (summary,) = real.run("%memory browse --store episodic harbour").result["id"]
-    for command in (f"update {memory_id} The harbour opens at seven.", f"invalidate {memory_id}", f"forget {memory_id}"):
+    edits = (f"update {memory_id} The harbour opens at seven.", f"invalidate {memory_id}", f"forget {memory_id}")
+    for command in edits:
         assert f"%memory invalidate {summary}" in real.run(f"%memory {command}").outputs[0]["text/plain"]
     assert "Its summary" not in real.run(f"%memory invalidate {summary}").outputs[0]["text/plain"]
     assert real.run("%recall harbour").outputs[0]["text/plain"] == "No relevant memories found."

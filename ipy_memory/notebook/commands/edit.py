@@ -97,7 +97,7 @@ def invalidate(magics: MemoryMagics, parsed: Parsed) -> TextResult:
 @command(
     "forget",
     "ID",
-    "Delete a memory for good, with what was made from it.",
+    "Delete a memory for good; a summary that was made from it stays, and is named.",
     flags=(Flag("purge", "leave no byte of its text in the file; the bank is not copied before"), _DRY_RUN),
 )
 def forget(magics: MemoryMagics, parsed: Parsed) -> TextResult:
@@ -162,8 +162,18 @@ def _shown(
             notes.append(f"{redacted} credential{'s' if redacted > 1 else ''} redacted.")
     elif dry and done.before is not None:
         lines.append(done.before.content)
+    if done.along:
+        notes.append(f"With it: {', '.join(f'{number} of {table}' for table, number in done.along.items())}.")
+    notes += [] if purged else _summaries(magics, done)
     notes += _copies(magics, purged=purged) if not dry else []
     return TextResult(visible("\n".join([*lines, *notes])))
+
+
+def _summaries(magics: MemoryMagics, done: Edited) -> list[str]:
+    """Name the summaries made from a memory: memories of their own, which an edit of the memory leaves as they are."""
+    where = {"about": done.id, "state": "live"}
+    found = magics.session.memories(done.bank, where, store="episodic")["id"]
+    return [f"Its summary {one} stays and can be recalled; to end it: %memory invalidate {one}" for one in found]
 
 
 def _copies(magics: MemoryMagics, *, purged: bool) -> list[str]:
