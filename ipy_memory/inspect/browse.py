@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import MemoryNotFoundError, ToolInputError
-from ipy_memory.hindsight.backend import HindsightBackend
 from ipy_memory.inspect import remote
-from ipy_memory.inspect.local import chosen_targets, local_backend, open_banks
+from ipy_memory.inspect.local import chosen_targets, local_backend, open_banks, server_backend
 from ipy_memory.mnemopi import listing
 
 if TYPE_CHECKING:
@@ -76,8 +75,7 @@ def find(
     """Return a page of rows."""
     if (limit is not None and limit < 1) or offset < 0:
         raise ToolInputError("memories: limit must be at least 1 and offset at least 0")
-    served = session.live_backend()
-    if isinstance(served, HindsightBackend):
+    if served := server_backend(session):
         return remote.page(served, bank or served.retain_bank, where, limit=limit, offset=offset)
     backend = local_backend(session, "browsing")
     banks = open_banks(backend, chosen_targets(backend, bank))

@@ -1,4 +1,4 @@
-"""The local engine behind a session, and its bank files, for reading."""
+"""The backend behind a session: the local engine with its bank files, for reading, or a server."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from ipy_memory.backends import TITLES
 from ipy_memory.errors import BankError, MemoryToolkitError
+from ipy_memory.hindsight.alias import HindsightAlias
+from ipy_memory.hindsight.backend import HindsightBackend
 from ipy_memory.mnemopi.backend import MnemopiBackend
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.readers import READ, Target
@@ -28,6 +30,14 @@ def local_backend(session: MemorySession, what: str) -> MnemopiBackend:
         f"{TITLES[backend.name]} keeps no local banks, which {what} needs.",
         hint="choose the local engine with `%memory use mnemopi`",
     )
+
+
+def server_backend(session: MemorySession) -> HindsightBackend | None:
+    """Return the server's side of a session, for a sub-agent its parent's; ``None`` where another backend is in use."""
+    backend = session.live_backend()
+    if isinstance(backend, HindsightAlias):
+        return backend.parent
+    return backend if isinstance(backend, HindsightBackend) else None
 
 
 def chosen_targets(backend: MnemopiBackend, bank: str | None) -> list[Target]:

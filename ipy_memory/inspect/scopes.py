@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import BankError, MemoryToolkitError
 from ipy_memory.hindsight import blocks
-from ipy_memory.hindsight.backend import HindsightBackend
+from ipy_memory.inspect.local import server_backend
 from ipy_memory.js import clip
 from ipy_memory.mnemopi import reports
 from ipy_memory.mnemopi.backend import MnemopiBackend
@@ -152,7 +152,7 @@ def _hits(backend: MnemopiBackend, query: str) -> tuple[Hit, ...]:
 
 def _remote(session: MemorySession, settings: Settings, cwd: str, query: str | None) -> Iterator[ScopeRow]:
     base = hindsight_config(settings)
-    served = session.backend if isinstance(session.backend, HindsightBackend) else None
+    served = server_backend(session) if session.chosen == "hindsight" and session.backend else None
     url = next(row.value for row in settings.table() if row.name == "hindsight.apiUrl")  # without a password
     for mode in SCOPINGS:
         scope = hindsight_scope(replace(base, scoping=mode), cwd)

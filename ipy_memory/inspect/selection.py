@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ipy_memory.errors import EditRefusedError, HindsightError, ToolInputError
 from ipy_memory.hindsight.backend import HindsightBackend
 from ipy_memory.inspect import remote
-from ipy_memory.inspect.local import local_backend
+from ipy_memory.inspect.local import local_backend, server_backend
 from ipy_memory.mnemopi.change import find, invalidate, restore
 from ipy_memory.mnemopi.edit import Edited, editable
 from ipy_memory.mnemopi.readers import READ, WRITE, Target
@@ -85,8 +85,7 @@ def invalidate_all(
         Write. Each bank is copied before a session's first edit, and written in one transaction.
     """
     wanted = _wanted(selection)
-    served = session.live_backend()
-    if isinstance(served, HindsightBackend):
+    if served := server_backend(session):
         return _curated(served, [id_ for ids in wanted.values() for id_ in ids], "invalidated", confirm)
     backend = local_backend(session, "editing a selection")
     targets = {name: _target(backend, name) for name in wanted}
@@ -113,8 +112,7 @@ def invalidate_all(
 def restore_all(session: MemorySession, done: Selected | Sequence[Edited]) -> Selected:
     """Bring back what :func:`invalidate_all` ended, each memory as it was before."""
     edits = done.edits if isinstance(done, Selected) else tuple(done)
-    served = session.live_backend()
-    if isinstance(served, HindsightBackend):
+    if served := server_backend(session):
         return _curated(served, [edit.id for edit in edits], "restored", True)
     backend = local_backend(session, "editing a selection")
     counts: Counter[str] = Counter()

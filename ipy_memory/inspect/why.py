@@ -10,9 +10,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import BankError, MemoryNotFoundError
-from ipy_memory.hindsight.backend import HindsightBackend
 from ipy_memory.inspect import remote
-from ipy_memory.inspect.local import EVERY_BANK, chosen_targets, local_backend, readable
+from ipy_memory.inspect.local import EVERY_BANK, chosen_targets, local_backend, readable, server_backend
 from ipy_memory.js import number_text, round4, well_formed
 from ipy_memory.mnemopi import listing
 from ipy_memory.mnemopi.backend import MnemopiBackend
@@ -87,8 +86,7 @@ def why(session: MemorySession, memory_id: str, query: str, *, limit: int | None
         No bank under the database folder has the id.
     """
     memory_id = memory_id.removeprefix("memory://").strip()
-    served = session.live_backend()
-    if isinstance(served, HindsightBackend):
+    if served := server_backend(session):
         return Verdict(**remote.why(served, memory_id, query))
     backend = local_backend(session, "a verdict")
 

@@ -78,6 +78,15 @@ def test_memories_are_listed_as_on_this_machine(stub: StubServer, session: Memor
         pd.testing.assert_series_equal(frame.dtypes, local.memories().dtypes)
 
 
+@pytest.mark.claim("S-12")
+def test_a_sub_agent_looks_at_its_parents_server(stub: StubServer, session: MemorySession) -> None:
+    stub.answer_with([listed(entry(1)), {"method": "POST", "body": {"results": [{"id": "id-1", "text": "Note"}]}}])
+    child = session.child()
+    assert child.memories()["id"].tolist() == ["id-1"]
+    assert child.why("id-1", "tea").returned
+    assert invalidate_all(child, child.memories(), confirm=True).count == 1
+
+
 def test_what_the_server_cannot_filter_is_filtered_here_page_by_page(stub: StubServer, session: MemorySession) -> None:
     first = [entry(number) for number in range(PAGE)]
     stub.answer_with(

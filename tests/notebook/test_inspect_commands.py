@@ -200,7 +200,7 @@ def test_invalidate_forget_and_undo(real: Notebook) -> None:
     assert len(real.run("%recall deploy").result) == 2
     assert "The deploy target is fly.io" in plain(real, f"%memory forget --dry-run {memory_id}")
     assert len(real.run("%recall deploy").result) == 2
-    plain(real, f"%memory forget {memory_id}")
+    assert "With it: 2 of annotations." in plain(real, f"%memory forget {memory_id}")
     assert len(real.run("%recall deploy").result) == 1
 
 
