@@ -147,25 +147,35 @@ def names_of(bank: Bank, table: str) -> Mapping[str, str]:
 def full_text(bank: Bank, tier: Tier, query: str, visible: Visibility, limit: float) -> list[tuple[int, float]]:
     """Return rowid and rank of the best rows that hold a word of the query, in order of rank, then key.
 
-    Rows that are not live do not count, but rows out of reach do. The index is read in order of rank and only as far
-    as needed: until there are enough rows and no further one can have the same rank as the last.
+    Rows that are not live do not count, but rows out of reach do. More of the index is asked for until there are enough
+    rows and no further one can have the same rank as the last.
     """
     key = "id" if tier.by_id else "rowid"
     where, values = condition(visible.live(), names_of(bank, tier.table))
     lookup = f"SELECT {key}, rowid FROM {tier.table} WHERE {key} IN (SELECT value FROM json_each(?)) AND {where}"
-    found: list[tuple[float, Any, int]] = []
     wanted = int(-(-limit // 1))
-    size = wanted + 1
-    cursor = match(bank, f"SELECT {key}, rank FROM {tier.index} WHERE {tier.index} MATCH ? ORDER BY rank", query)
-    while rows := fetch(bank, cursor, size):
+    size = wanted + wanted // 4 + 1
+    while True:
+        rows = _best(bank, tier, query, size)
         live = dict(bank.connection.execute(lookup, (json_list(row[0] for row in rows), *values)))
-        found += [(rank, name, live[name]) for name, rank in rows if name in live]
-        if len(rows) < size or (len(found) >= wanted and rows[-1][1] > found[wanted - 1][0]):
-            break
-    if cursor is not None:
-        cursor.close()
-    found.sort(key=lambda item: item[:2])
-    return [(rowid, rank) for rank, _, rowid in found[:wanted]]
+        found = sorted((rank, name, live[name]) for name, rank in rows if name in live)
+        if len(rows) < size or (len(found) >= wanted and max(rank for _, rank in rows) > found[wanted - 1][0]):
+            return [(rowid, rank) for rank, _, rowid in found[:wanted]]
+        size *= 4
+
+
+def _best(bank: Bank, tier: Tier, query: str, size: int) -> list[tuple[Any, float]]:
+    """Return key and rank of the best rows of an index, in any order."""
+    key = "id" if tier.by_id else "place"
+    # "+" lets SQLite keep the best few alone; the index itself would sort every row, with all that it knows of it.
+    cursor = match(
+        bank,
+        f"SELECT {key}, worth FROM (SELECT rowid AS place, rank AS worth FROM {tier.index}"
+        f" WHERE {tier.index} MATCH ? ORDER BY +rank LIMIT {size})"
+        + (f" JOIN {tier.index} ON {tier.index}.rowid = place" if tier.by_id else ""),
+        query,
+    )
+    return list(fetch(bank, cursor, size))
 
 
 def places(bank: Bank, tier: Tier, query: str, visible: Visibility, wanted: Iterable[str]) -> dict[str, int]:
