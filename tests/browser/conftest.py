@@ -1,4 +1,7 @@
-"""A JupyterLab of its own on a free port, and Chromium in front of it."""
+"""A JupyterLab of its own on a free port, and Chromium in front of it.
+
+With ``IPY_MEMORY_PICTURES`` set, the pictures of the documentation are taken anew.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +46,7 @@ class Lab:
     url: str
     folder: Path
     context: BrowserContext
+    pictures: Path
 
     def open(self, name: str, cells: Sequence[str]) -> Notebook:
         """Open a new notebook with these cells, its kernel ready."""
@@ -50,7 +54,7 @@ class Lab:
         notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
         nbformat.write(notebook, self.folder / f"{name}.ipynb")
         page = self.context.new_page()
-        opened = Notebook(page, len(cells))
+        opened = Notebook(page, self.pictures)
         page.on("pageerror", lambda error: opened.errors.append(str(error)))
         page.goto(f"{self.url}/lab/tree/{name}.ipynb?reset")
         page.locator(".jp-CodeCell").first.wait_for(timeout=SECONDS * 1000)
@@ -64,7 +68,7 @@ class Notebook:
     """A notebook in a page: its cells are run as a person does."""
 
     page: Page
-    cells: int
+    pictures: Path
     errors: list[str] = field(default_factory=list)
 
     def run(self, index: int) -> Locator:
@@ -77,9 +81,8 @@ class Notebook:
 
     def picture(self, name: str, of: Locator | None = None) -> None:
         """Keep a picture; of one output, or of the window."""
-        PICTURES.mkdir(parents=True, exist_ok=True)
         self.page.mouse.move(0, 0)
-        (of or self.page).screenshot(path=PICTURES / f"{name}.png", animations="disabled")
+        (of or self.page).screenshot(path=self.pictures / f"{name}.png", animations="disabled")
 
 
 def _free_port() -> int:
@@ -154,8 +157,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext
 
 
 @pytest.fixture
-def lab(server: tuple[str, Path], browser: BrowserContext) -> Iterator[Lab]:
+def lab(server: tuple[str, Path], browser: BrowserContext, tmp_path: Path) -> Iterator[Lab]:
     url, folder = server
-    yield Lab(url, folder, browser)
-    for page in browser.pages[1:]:
+    yield Lab(url, folder, browser, PICTURES if "IPY_MEMORY_PICTURES" in os.environ else tmp_path)
+    for number, page in enumerate(browser.pages[1:]):
+        # How it looked at the end, for whoever has to find out why a test failed.
+        page.screenshot(path=tmp_path / f"page-{number}.png")
         page.close(run_before_unload=False)

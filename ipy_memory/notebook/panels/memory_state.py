@@ -166,7 +166,7 @@ class MemoryState(PanelState):
         """Ask whether to delete the memory for good."""
         memory = self._memory
         self.ask(
-            f"Forget memory {memory.id} of bank {memory.bank}? It is deleted with what was made from it, "
+            f"Forget memory {memory.id} of bank {memory.bank}? It is deleted for good; a summary made from it stays, "
             "and this cannot be undone.",
             "Forget for good",
             lambda: self._finish(self.desk.session.change("forget", memory.id)),
