@@ -62,8 +62,8 @@ class Bank:
         clock: Clock,
         ids: IdSource,
         config: EngineConfig,
-        embedder: Embedder | None,
-        completion: Callable[[str], str | None] | None,
+        embedder: Embedder | None = None,
+        completion: Callable[[str], str | None] | None = None,
         writable: bool,
     ) -> None:
         self.connection = connection
@@ -120,11 +120,11 @@ class Bank:
                 path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise _cannot_open(path, name, error.strerror) from error
-            connection = _connect(path, "rwc" if create else "rw")
-            bank = cls(
-                connection,
+            return cls._opened(
                 path,
                 name,
+                "rwc" if create else "rw",
+                cls._prepare,
                 clock=clock,
                 ids=ids or ProcessIds(),
                 config=config,
@@ -132,12 +132,6 @@ class Bank:
                 completion=completion,
                 writable=True,
             )
-            try:
-                bank._prepare()
-            except BaseException:
-                connection.close()
-                raise
-        return bank
 
     @classmethod
     def open_readonly(
@@ -153,24 +147,17 @@ class Bank:
         path = Path(path)
         _check_file(path, name)
         with bank_errors(path, name):
-            connection = _connect(path, "ro" + ("&immutable=1" if _is_frozen(path) else ""))
-            bank = cls(
-                connection,
+            return cls._opened(
                 path,
                 name,
+                "ro" + ("&immutable=1" if _is_frozen(path) else ""),
+                cls._check,
                 clock=clock,
                 ids=ProcessIds(),
                 config=config or EngineConfig(),
                 embedder=embedder,
-                completion=None,
                 writable=False,
             )
-            try:
-                check_schema(connection, _where(path, name))
-            except BaseException:
-                connection.close()
-                raise
-        return bank
 
     @classmethod
     def open_for_recall(
@@ -191,25 +178,28 @@ class Bank:
         if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
             return cls.open_readonly(path, name, clock=clock, config=config, embedder=embedder)
         with bank_errors(path, name):
-            connection = _connect(path, "rw")
-            bank = cls(
-                connection,
+            return cls._opened(
                 path,
                 name,
+                "rw",
+                cls._prepare_counting,
                 clock=clock,
                 ids=ProcessIds(),
                 config=config or EngineConfig(),
                 embedder=embedder,
-                completion=None,
                 writable=True,
             )
-            try:
-                check_schema(connection, bank.where)
-                connection.execute("PRAGMA synchronous = FULL")
-                bank.writable = not foreign_triggers(connection)
-            except BaseException:
-                connection.close()
-                raise
+
+    @classmethod
+    def _opened(cls, path: Path, name: str, mode: str, prepare: Callable[[Self], None], **given: Any) -> Self:
+        """Connect and prepare; what fails or is interrupted leaves no open file."""
+        connection = _connect(path, mode)
+        try:
+            bank = cls(connection, path, name, **given)
+            prepare(bank)
+        except BaseException:
+            connection.close()
+            raise
         return bank
 
     def __enter__(self) -> Self:
@@ -339,13 +329,21 @@ class Bank:
                 hint="Nothing of it was stored; try again.",
             )
 
+    def _check(self) -> None:
+        check_schema(self.connection, self.where)
+
+    def _prepare_counting(self) -> None:
+        self._check()
+        self.connection.execute("PRAGMA synchronous = FULL")
+        self.writable = not foreign_triggers(self.connection)
+
     def _prepare(self) -> None:
         connection = self.connection
         if self.config.page_size is not None:
             connection.execute(f"PRAGMA page_size = {self.config.page_size}")
         blank = is_blank(connection)
         if not blank:
-            check_schema(connection, self.where)
+            self._check()
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")

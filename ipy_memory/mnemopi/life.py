@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory import js, jsdate, text, turns
+from ipy_memory import js, text, turns
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.mnemopi import reports
 from ipy_memory.mnemopi.backend import MnemopiBackend
 from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.change import backup
+from ipy_memory.mnemopi.change import backup_beside
 from ipy_memory.mnemopi.consolidation import promote_before_trim, sleep, sleep_all
 from ipy_memory.mnemopi.readers import WRITE, Target
 from ipy_memory.mnemopi.retention import Retention
@@ -189,11 +189,10 @@ class MnemopiSession(MnemopiBackend):
         BankError
             A copy could not be made.
         """
-        stamp = jsdate.iso(self.banks.clock.now_ms())[:19].replace(":", "")
         copies = []
         for file in files:
             with Bank.open_readonly(file, file.parent.name, clock=self.banks.clock) as bank:
-                copies.append(backup(bank, file.with_name(f"{file.name}.{stamp}Z.backup")))
+                copies.append(backup_beside(bank))
         return copies
 
     def clear(self, *, rescued: Sequence[str] = (), messages: Sequence[Message] = ()) -> list[Path]:
