@@ -13,6 +13,8 @@ MAX_MS = 8_640_000_000_000_000
 """The last instant that JavaScript knows (and, negated, the first)."""
 
 _DAY_MS = 86_400_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def days_from_civil(year: int, month: int, day: int) -> int:
@@ -80,9 +82,21 @@ def parse_ms(text: str, tz: tzinfo | None) -> float | None:
     tz
         Zone of times that name none; ``None`` is the system's.
     """
+    if (usual := _usual_ms(text)) is not None:
+        return usual
     text = text.partition("\0")[0]
     ms = _instant(read_iso(text), tz)
     return ms if ms is not None else _instant(read_lenient(text), tz)
+
+
+def _usual_ms(text: str) -> float | None:
+    """Return the instant of the form that :func:`iso` writes, in which nearly all times are; ``None`` for any other."""
+    if len(text) != 24 or text[4] + text[7] + text[10] + text[19] + text[23] != "--T.Z":
+        return None
+    try:
+        return float((datetime.fromisoformat(text) - _EPOCH) // _MILLISECOND)
+    except ValueError:  # perhaps a 31st of any month, or 24:00
+        return None
 
 
 def _date_text(days: int) -> str:
@@ -127,7 +141,7 @@ def _offset_for_local(local_ms: int, tz: tzinfo | None) -> int:
 
 
 def _milliseconds(offset: timedelta | None) -> int:
-    return 0 if offset is None else offset // timedelta(milliseconds=1)
+    return 0 if offset is None else offset // _MILLISECOND
 
 
 def _within_datetime(ms: int) -> datetime:

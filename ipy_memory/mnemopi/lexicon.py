@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ipy_memory import js
 from ipy_memory.mnemopi.lexicon_tables import (
@@ -72,10 +73,12 @@ def variants(token: str) -> list[str]:
 
 def groups(query: str) -> list[list[str]]:
     """Return for each token of the query the tokens that stand for it."""
-    return [
-        list(dict.fromkeys(part for variant in variants(token) for part in tokenise(variant)))
-        for token in tokenise(query)
-    ]
+    return [list(_stand_ins(token)) for token in tokenise(query)]
+
+
+@lru_cache(maxsize=1024)
+def _stand_ins(token: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part for variant in variants(token) for part in tokenise(variant)))
 
 
 def expanded(query: str) -> list[str]:

@@ -49,13 +49,7 @@ def mmr(
     """
     ordered = sorted(items, key=score, reverse=True)
     taken: list[int] = []
-    known: dict[int, frozenset[str]] = {}
-
-    def words_of(place: int) -> frozenset[str]:
-        if place not in known:
-            known[place] = words(content(ordered[place]))
-        return known[place]
-
+    word_sets = [words(content(item)) for item in ordered]
     # Likeness to those taken only grows as more are taken, so a gain worked out earlier is never too low: only the
     # foremost item must be brought up to date. Entries are (-gain, place, how many taken were compared, likeness).
     heap = [(-lam * score(item), place, 0, 0.0) for place, item in enumerate(ordered)]
@@ -66,8 +60,9 @@ def mmr(
             heappop(heap)
             taken.append(place)
         else:
-            ours = words_of(place)
-            like = max(like, *(jaccard(words_of(other), ours) for other in taken[compared:]))
+            ours = word_sets[place]
+            for other in taken[compared:]:
+                like = max(like, jaccard(word_sets[other], ours))
             heapreplace(heap, (-(lam * score(ordered[place]) - (1 - lam) * like), place, len(taken), like))
     return [ordered[place] for place in taken]
 

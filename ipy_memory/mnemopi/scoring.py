@@ -83,11 +83,13 @@ class Document:
 class Group:
     """The words that stand for one word of a query.
 
-    ``parts`` are the variants and those of their parts that a word of a text may equal to count as a match.
+    ``parts`` are those parts of the variants that a word of a text may equal to count as a match, ``shortest`` what at
+    least one of is in any of them.
     """
 
     variants: tuple[str, ...]
     parts: frozenset[str] = field(repr=False)
+    shortest: tuple[str, ...] = field(repr=False)
     long_variants: tuple[str, ...] = field(repr=False)
 
     @classmethod
@@ -96,7 +98,8 @@ class Group:
         short = [variant for variant in variants if len(variant) <= _ENUMERATED_VARIANT]
         parts = {part for variant in short for part in _parts(variant)}
         longer = tuple(variant for variant in variants if len(variant) > _ENUMERATED_VARIANT)
-        return cls(tuple(variants), frozenset(parts), longer)
+        shortest = tuple(part for part in parts if js.units(part[1:]) < _SHARED_PART > js.units(part[:-1]))
+        return cls(tuple(variants), frozenset(parts), shortest, longer)
 
     def matches(self, document: Document) -> bool:
         """Return whether any variant is in the text, or has a word of the text as a part of four units or more."""
@@ -104,8 +107,11 @@ class Group:
         for variant in self.variants:
             if variant in text:
                 return True
-        if not self.parts.isdisjoint(document.tokens):
-            return True
+        for part in self.shortest:
+            if part in text:  # only then is it worth to look at the words
+                if not self.parts.isdisjoint(document.tokens):
+                    return True
+                break
         return any(
             token in variant and js.units(token) >= _SHARED_PART
             for variant in self.long_variants
@@ -152,13 +158,18 @@ def lexical_score(words: Words, document: Document) -> float:
 
 def group_score(groups: Groups, phrase: str, document: Document) -> float:
     """Return the lexical score for groups of variants and the normalised query."""
-    total = sum(count for _, count in groups)
+    total = matched = 0
+    for _, count in groups:
+        total += count
     if total == 0:
         return 0.0
     if total > 1:
         if phrase and phrase in document.text:
             return 1.0
-        return sum(count for group, count in groups if group.matches(document)) / total
+        for group, count in groups:
+            if group.matches(document):
+                matched += count
+        return matched / total
     group = groups[0][0]
     if not group.matches(document):
         return 0.0
