@@ -31,7 +31,8 @@ def calls(cell: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.claim("N-07")
-@given(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=40))
+# From Python 3.12 on no line that has a NUL in it can be read at all.
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), max_size=40))
 def test_a_line_magic_gets_its_line_as_typed(text: str) -> None:
     cell = f"%recall {text}\nprint(1)\n%recall {text}"
     assert calls(cell)[:2] == [("recall", text), ("recall", text)]
