@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -88,6 +89,8 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Interacti
     yield shell
     sys.displayhook = hook
     ipy_memory.unload_ipython_extension(shell)
+    atexit.unregister(shell.atexit_operations)
+    shell.atexit_operations()
     RecordingShell.clear_instance()
 
 
