@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +16,7 @@ from ipy_memory.mnemopi import removal
 from ipy_memory.mnemopi.bank import Bank, bank_errors
 from ipy_memory.mnemopi.change import backup_beside
 from ipy_memory.mnemopi.schema import FULL_TEXT_TABLES, columns, create_schema
+from ipy_memory.mnemopi.vectors import stored_vector
 
 if TYPE_CHECKING:
     from ipy_memory.clock import Clock
@@ -206,27 +206,17 @@ def _own_rows(copy: sqlite3.Connection) -> str:
 def _vectors(copy: sqlite3.Connection) -> list[Finding]:
     unreadable, sizes = 0, Counter[tuple[str, int]]()
     for text, model in copy.execute("SELECT embedding_json, model FROM memory_embeddings"):
-        length = _length(text)
-        if length is None:
+        vector = stored_vector(text)
+        if vector is None:
             unreadable += 1
         else:
-            sizes[str(model or "unknown"), length] += 1
+            sizes[str(model or "unknown"), len(vector)] += 1
     uneven = [model for model, number in Counter(model for model, _ in sizes).items() if number > 1]
     told = ", ".join(f"{count} of {model} with {length} numbers" for (model, length), count in sorted(sizes.items()))
     found = [Finding(VECTORS, "readable", not unreadable, f"{unreadable} cannot be read" if unreadable else told)]
     if uneven:
         found.append(Finding(VECTORS, "one length a model", False, told))
     return found
-
-
-def _length(text: object) -> int | None:
-    try:
-        vector = json.loads(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
-    if not isinstance(vector, list) or not all(isinstance(part, int | float) for part in vector):
-        return None
-    return len(vector)
 
 
 def _orphans(copy: sqlite3.Connection) -> Sequence[Finding]:

@@ -78,7 +78,7 @@ class _Vectors:
         for id_, text, model in stored:
             if self.own is not None and model != self.own:
                 self.others.add(str(model))
-            elif (vector := _vector(text)) is not None:
+            elif (vector := stored_vector(text)) is not None:
                 self.sizes.add(len(vector))
                 found[id_] = vector
         return found
@@ -141,7 +141,8 @@ def unlike(bank: Bank) -> Unlike:
     return Unlike(tuple(sorted(vectors.others)), sizes, vectors.asked)
 
 
-def _vector(text: object) -> list[float] | None:
+def stored_vector(text: object) -> list[float] | None:
+    """Read a vector as it is stored; ``None`` if it is none."""
     try:
         vector = json.loads(text) if isinstance(text, str) else None
     except ValueError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from html.parser import HTMLParser
 
 import pytest
 from IPython.terminal.interactiveshell import TerminalInteractiveShell
@@ -12,6 +11,7 @@ from ipy_memory.errors import BankNotFoundError
 from ipy_memory.frames import hits_frame, retain_frame
 from ipy_memory.model import Hit, Receipt, RetainItem, ToolResult
 from ipy_memory.notebook.result import RecallFrame, ReflectResult, RetainFrame, TableResult, TextResult
+from tests.notebook.pages import Reader
 
 PAYLOADS = [
     "<script>alert(1)</script>",
@@ -27,25 +27,6 @@ PAYLOADS = [
     "<!-- -- --!> <![CDATA[",
 ]
 ALLOWED = {"pre", "table", "thead", "tbody", "tr", "th", "td", "p", "small"}
-
-
-class Reader(HTMLParser):
-    """Collects the elements, attributes and text of a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.names: set[str] = set()
-        self.text = ""
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.names |= {name for name, _ in attrs}
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def shown(payload: str) -> list[dict[str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import pytest
@@ -20,6 +19,7 @@ from ipy_memory.notebook.panels.reflect_state import ReflectState
 from ipy_memory.notebook.panels.views import view
 from ipy_memory.session import MemorySession, open_session
 from tests.notebook.conftest import Notebook
+from tests.notebook.pages import Reader
 from tests.notebook.panels.conftest import HETZNER, id_of
 
 TEXTS = {"recall": "deploy target", "reflect": "deploy target"}
@@ -106,25 +106,6 @@ def test_what_fails_at_the_start_is_in_the_panel(session: MemorySession) -> None
     text, html = page(panel(session, "memory", "nonsense").state)
     assert "MemoryNotFoundError" in text
     assert '<p role="status">MemoryNotFoundError' in html
-
-
-class Reader(HTMLParser):
-    """Collects the elements, attributes and text of a page."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.names: set[str] = set()
-        self.text = ""
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.names |= {name for name, _ in attrs}
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def filled(desk: Desk, payload: str) -> list[RecallState | MemoryState | ReflectState]:

@@ -13,7 +13,7 @@ from nbconvert import HTMLExporter
 from nbformat.v4 import new_code_cell, new_notebook
 
 from ipy_memory.notebook.panels.display import WIDGET_VIEW
-from tests.notebook.panels.test_display import Reader
+from tests.notebook.pages import Reader
 
 ROOT = Path(__file__).resolve().parents[3]
 CELLS = [
