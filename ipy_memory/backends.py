@@ -101,6 +101,11 @@ class Addressable(Protocol):
         """Carry out ``memory_edit`` (M-02 to M-04)."""
         ...
 
+
+@runtime_checkable
+class BankChoosing(Protocol):
+    """A backend that can be asked about another bank than the session's."""
+
     def one_bank(self, name: str) -> Backend:
         """Return a backend that reads just this bank and writes nothing."""
         ...
@@ -340,10 +345,12 @@ def _mnemopi(
     from ipy_memory.mnemopi.life import MnemopiSession
     from ipy_memory.mnemopi.readers import OpenBanks
     from ipy_memory.mnemopi.session_embedder import choose
+    from ipy_memory.paths import check_path
     from ipy_memory.scoping.mnemopi import mnemopi_scope
     from ipy_memory.settings import mnemopi_config
 
     config = mnemopi_config(session.settings, session.agent_dir)
+    check_path(config.db_path, "mnemopi.dbPath")
     engine = engine_config(
         session.env,
         proactive_linking=config.proactive_linking,

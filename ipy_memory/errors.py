@@ -35,6 +35,8 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_SHOWN = 500
+"""How much of each part the one line shows; the whole message stays in ``message``."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
 
 
@@ -66,12 +68,16 @@ class MemoryToolkitError(Exception):
 
 
 def _one_line(error: BaseException, message: str, where: str | None, hint: str | None) -> str:
-    line = f"{type(error).__name__}: {message}"
+    line = f"{type(error).__name__}: {_short(message)}"
     if where and where not in message:
-        line += f" [{where}]"
+        line += f" [{_short(where)}]"
     if hint:
-        line += f" – {hint}"
+        line += f" – {_short(hint)}"
     return _CONTROL.sub(" ", line).encode("utf-8", "replace").decode("utf-8")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 class SettingsError(MemoryToolkitError):

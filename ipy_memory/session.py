@@ -15,6 +15,7 @@ from ipy_memory.backends import (
     TITLES,
     Addressable,
     Backend,
+    BankChoosing,
     Commanded,
     Editable,
     Parental,
@@ -27,10 +28,12 @@ from ipy_memory.errors import (
     NoBackendError,
     NotInitialisedError,
     NotStoredError,
+    SettingsError,
     ToolInputError,
 )
 from ipy_memory.jsdate import iso
 from ipy_memory.model import RetainItem, ToolResult
+from ipy_memory.paths import check_path
 from ipy_memory.scoping.project import resolve_path
 from ipy_memory.session_turns import SessionLife
 from ipy_memory.settings import agent_directory, load_settings
@@ -388,12 +391,9 @@ class MemorySession(SessionLife):
 
     def _one_bank(self, bank: str) -> Backend:
         backend = self.live_backend()
-        if isinstance(backend, Addressable):
+        if isinstance(backend, BankChoosing):
             return backend.one_bank(bank)
-        raise MemoryToolkitError(
-            f"One bank alone can be asked on Mnemopi only; the backend is {backend.name}.",
-            hint="set hindsight.bankId and hindsight.scoping instead",
-        )
+        raise MemoryToolkitError("A sub-agent's session asks no other bank than its parent's.")
 
     def _commanded(self) -> Commanded | None:
         return self.backend if isinstance(self.backend, Commanded) and self.backend.name == self.chosen else None
@@ -481,8 +481,8 @@ def open_session(
     """
     env = os.environ if env is None else env
     ids = ids or ProcessIds()
-    folder = resolve_path(os.fspath(cwd)) if cwd is not None else _here()
-    agent = os.fspath(agent_dir) if agent_dir is not None else agent_directory(env)
+    folder = check_path(resolve_path(os.fspath(cwd)), "the project folder") if cwd is not None else _here()
+    agent = check_path(os.fspath(agent_dir) if agent_dir is not None else agent_directory(env), "the agent's folder")
     given = dict(settings or {})
     if backend is not None:
         given["memory.backend"] = backend
@@ -509,7 +509,10 @@ def open_session(
 
 def _here() -> str:
     # The folder as the agent's own process names it: links are not resolved.
-    return os.getcwd()  # noqa: PTH109
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        raise SettingsError("the working directory is gone", hint="go to another one: %cd FOLDER") from None
 
 
 def _item(item: str | RetainItem | Mapping[str, str], context: str | None) -> RetainItem:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from ipy_memory.backends import Detachable, FileKeeping, LivingBackend, Movable, resolve_backend
 from ipy_memory.errors import MemoryToolkitError, NoBackendError
 from ipy_memory.jsdate import iso
+from ipy_memory.paths import check_path
 from ipy_memory.scoping.project import resolve_path
 from ipy_memory.settings import Settings, load_settings
 from ipy_memory.turns import Message
@@ -220,7 +221,7 @@ class SessionLife:
         SettingsError
             There is no such setting, or it cannot have that value; nothing has changed.
         """
-        folder = self.cwd if cwd is None else resolve_path(os.fspath(cwd))
+        folder = self.cwd if cwd is None else check_path(resolve_path(os.fspath(cwd)), "the project folder")
         given = {name: entry.value for name, entry in self.settings.session.items()}
         settings = load_settings(self.agent_dir, folder, self.env, given).with_overrides(changes or {})
         same = self.backend is not None and self.backend.name == settings.get("memory.backend")

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ipy_memory"
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("js", "errors", "clock"),
     ("jsdate_forms",),
-    ("jsdate", "collation", "redact", "model", "http"),
+    ("jsdate", "collation", "redact", "model", "http", "paths"),
     ("frames", "text", "turns", "settings_table"),
     ("settings_file",),
     ("settings", "bystander"),

@@ -10,6 +10,7 @@ from ipy_memory.mnemopi.ageing import RULE, Ageing, ageing
 from ipy_memory.mnemopi.consolidation import sleep_all
 from ipy_memory.mnemopi.life import MnemopiSession
 from ipy_memory.mnemopi.readers import READ, WRITE
+from ipy_memory.paths import exists
 
 if TYPE_CHECKING:
     from ipy_memory.mnemopi.readers import Target
@@ -49,7 +50,7 @@ def consolidate_now(session: MemorySession, *, dry_run: bool = False) -> list[st
 
 def _consolidated(session: MemorySession, target: Target, *, dry_run: bool) -> str:
     backend = local_backend(session, "consolidating")
-    if not target.path.exists():
+    if not exists(target.path):
         return f"{target.name}: nothing to sum up, there is no file yet."
     due = ageing(target.path, target.name, session.clock)
     if not due.due:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from ipy_memory.errors import BankNotFoundError
 from ipy_memory.mnemopi.backend import MnemopiBackend
+from ipy_memory.paths import check_path, exists
 from ipy_memory.session import MemorySession, open_session
 
 
@@ -28,8 +29,8 @@ def open_bank_file(path: str | os.PathLike[str], **surroundings: Any) -> MemoryS
     BankError
         The file is no bank, is damaged, or is newer than this release.
     """
-    file = Path(path).expanduser().absolute()
-    if not file.is_file():
+    file = Path(check_path(os.path.expanduser(path), "the bank file")).absolute()  # noqa: PTH111  never fails
+    if not exists(file):
         raise BankNotFoundError("There is no such bank file.", where=str(path))
     session = open_session("mnemopi", database=file, settings={"mnemopi.scoping": "global"}, **surroundings)
     whole = cast("MnemopiBackend", session.backend)

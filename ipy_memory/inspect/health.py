@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ipy_memory.inspect.local import chosen_targets, local_backend
 from ipy_memory.mnemopi.doctor import Examination, Repair, examine, repair
 from ipy_memory.mnemopi.reports import shown_path
+from ipy_memory.paths import exists
 
 if TYPE_CHECKING:
     from ipy_memory.frames import DataFrame
@@ -77,7 +78,7 @@ def look_over(
     A running session sees the repair at its next call. Without ``mend`` nothing is opened for writing.
     """
     backend = local_backend(session, "the doctor")
-    targets = [t for t in (chosen_targets(backend, bank) if bank else backend.edit_targets()) if t.path.exists()]
+    targets = [t for t in (chosen_targets(backend, bank) if bank else backend.edit_targets()) if exists(t.path)]
     examinations: list[Examination] = []
     repairs: list[Repair] = []
     for number, target in enumerate(targets, 1):

@@ -9,13 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import BankError, MemoryToolkitError
-from ipy_memory.hindsight import blocks
+from ipy_memory.hindsight.notes import filter_words
 from ipy_memory.inspect.local import server_backend
 from ipy_memory.js import clip
 from ipy_memory.mnemopi import reports
 from ipy_memory.mnemopi.backend import MnemopiBackend
 from ipy_memory.mnemopi.config import engine_config
 from ipy_memory.mnemopi.readers import OpenBanks
+from ipy_memory.paths import check_path, exists
 from ipy_memory.scoping.hindsight import hindsight_scope
 from ipy_memory.scoping.mnemopi import mnemopi_scope
 from ipy_memory.scoping.project import resolve_path
@@ -84,7 +85,7 @@ def scope_rows(session: MemorySession, query: str | None = None, *, cwd: str | N
     cwd
         The folder; the session's own by default.
     """
-    folder = session.cwd if cwd is None else resolve_path(cwd)
+    folder = session.cwd if cwd is None else check_path(resolve_path(cwd), "the folder")
     settings = session.settings
     if folder != session.cwd:
         given = {name: one.value for name, one in settings.session.items()}
@@ -142,7 +143,7 @@ def _local_row(backend: MnemopiBackend, *, in_force: bool) -> ScopeRow:
         reads=tuple(target.name for target in targets),
         rescued=tuple(target.name for target in targets if target.rescued),
         file=reports.shown_path(written.path, backend.home),
-        exists=written.path.exists(),
+        exists=exists(written.path),
     )
 
 
@@ -163,7 +164,7 @@ def _remote(session: MemorySession, settings: Settings, cwd: str, query: str | N
             scope.bank_id,
             write_tags=scope.retain_tags or (),
             reads=(scope.bank_id,),
-            read_filter=blocks.filter_words(scope.recall_tags, scope.tags_match),
+            read_filter=filter_words(scope.recall_tags, scope.tags_match),
             file=served.service.client.origin if served else str(url or "no server is configured"),
         )
         if query is None:
@@ -177,7 +178,7 @@ def _remote(session: MemorySession, settings: Settings, cwd: str, query: str | N
 
 
 def _served_hits(service: Service, query: str) -> tuple[Hit, ...]:
-    return service.recall(query)[0]
+    return service.recall(query).hits
 
 
 def _asked(row: ScopeRow, ask: Callable[[], tuple[Hit, ...]]) -> ScopeRow:

@@ -25,6 +25,7 @@ from ipy_memory.mnemopi.scoped import ScopedAnswer, Unopened, scoped_recall
 from ipy_memory.mnemopi.store import retain_items
 from ipy_memory.mnemopi.vector_care import Reindexed, check_answers, fetch_for, reindex_banks
 from ipy_memory.model import Answer, Failure, Receipt, RetainItem, ToolResult
+from ipy_memory.paths import exists
 from ipy_memory.scoping.legacy import LegacyVerdict, legacy_banks
 from ipy_memory.scoping.mnemopi import BankScope, bank_path, banks_folder
 
@@ -287,7 +288,7 @@ class MnemopiBackend:
 
     def bank_names(self) -> list[str]:
         """Return the names of all banks that have a file under the database folder, in order."""
-        names = [self.scope.global_bank] if Path(self.config.db_path).exists() else []
+        names = [self.scope.global_bank] if exists(Path(self.config.db_path)) else []
         with suppress(OSError):
             names += sorted(p.parent.name for p in banks_folder(self.config.db_path).glob("*/mnemopi.db"))
         return list(dict.fromkeys(names))
@@ -347,7 +348,7 @@ class MnemopiBackend:
             There is no embedder, or it gave no vector; what was stored before stays.
         """
         named = [self.target(name) for name in dict.fromkeys((self.scope.retain_bank, *self.scope.recall_banks))]
-        targets = [self.named_target(bank)] if bank is not None else [one for one in named if one.path.exists()]
+        targets = [self.named_target(bank)] if bank is not None else [one for one in named if exists(one.path)]
         check_answers(self.banks.choice)
         found = [one for target in targets if (one := self.banks.get(target, WRITE))]
         return reindex_banks(found, self._backed_up, missing_only=missing_only, progress=progress)
@@ -370,7 +371,7 @@ class MnemopiBackend:
         return bank
 
     def _existing(self, need: int) -> list[Bank]:
-        targets = [target for target in self.edit_targets() if need != WRITE or target.path.exists()]
+        targets = [target for target in self.edit_targets() if need != WRITE or exists(target.path)]
         return [bank for target in targets if (bank := self.banks.get(target, need)) is not None]
 
     def _opened(self, target: Target, need: int) -> Bank | Unopened | None:
@@ -393,15 +394,16 @@ class MnemopiBackend:
         return Target(name, self._bank_file(name))
 
     def _bank_file(self, name: str) -> Path:
-        known = self.bank_names()
-        if name in known:
-            # The name as it stands on disk is tried as it is: a folder's name need not be a valid bank name.
-            if name == self.scope.global_bank:
-                return Path(self.config.db_path)
-            return banks_folder(self.config.db_path) / name / "mnemopi.db"
+        if name == self.scope.global_bank and exists(shared := Path(self.config.db_path)):
+            return shared
+        # The name as it stands on disk is tried as it is: a folder's name need not be a valid bank name.
+        named = banks_folder(self.config.db_path) / name / "mnemopi.db"
+        if named.parent.name == name != ".." and exists(named):
+            return named
         path = bank_path(self.config.db_path, name, self.scope.global_bank)
-        if path.exists():
+        if exists(path):
             return path
+        known = self.bank_names()
         near = get_close_matches(name, known, n=3) or known[:5]
         raise BankNotFoundError(
             f"There is no bank {name!r}.",

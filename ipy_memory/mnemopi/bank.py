@@ -8,6 +8,7 @@ import threading
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
@@ -26,6 +27,7 @@ from ipy_memory.errors import (
 from ipy_memory.jsdate import iso
 from ipy_memory.mnemopi.config import EngineConfig
 from ipy_memory.mnemopi.schema import check_schema, create_schema, foreign_triggers, is_blank
+from ipy_memory.paths import exists
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -113,7 +115,7 @@ class Bank:
             One of its family, saying which file and what to do. Nothing was changed.
         """
         path, config = Path(path), config or EngineConfig()
-        if not create or path.exists():
+        if not create or exists(path):
             _check_file(path, name)
         with bank_errors(path, name):
             try:
@@ -150,7 +152,7 @@ class Bank:
             return cls._opened(
                 path,
                 name,
-                "ro" + ("&immutable=1" if _is_frozen(path) else ""),
+                _reading_mode(path),
                 cls._check,
                 clock=clock,
                 ids=ProcessIds(),
@@ -391,10 +393,18 @@ def _translated(error: sqlite3.Error, where: str, cancel: threading.Event | None
 
 def _check_file(path: Path, name: str) -> None:
     where = _where(path, name)
-    if not path.exists():
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        mode = None
+    except OSError as error:
+        raise _cannot_open(path, name, error.strerror) from None
+    if mode is None:
         raise BankNotFoundError("There is no such bank file.", where=where, hint="Check the bank's name or path.")
-    if path.is_dir():
+    if S_ISDIR(mode):
         raise NotABankError("This is a folder, not a bank file.", where=where, hint="Name the file in it.")
+    if not S_ISREG(mode):
+        raise NotABankError("This is a device, not a bank file.", where=where, hint="Name a file.")
     if not os.access(path, os.R_OK):
         raise _cannot_open(path, name, "Permission denied")
 
@@ -405,6 +415,18 @@ def _cannot_open(path: Path, name: str, reason: str | None) -> BankError:
         where=_where(path, name),
         hint="Check the rights of the file and of its folder.",
     )
+
+
+def connect_readonly(path: Path, name: str) -> sqlite3.Connection:
+    """Connect to an existing file, a bank or not; no byte of it is changed, and Ctrl-C ends each statement."""
+    _check_file(path, name)
+    connection = _connect(path, _reading_mode(path))
+    connection.set_progress_handler(lambda: 0, _STEPS_BETWEEN_CHECKS)
+    return connection
+
+
+def _reading_mode(path: Path) -> str:
+    return "ro&immutable=1" if _is_frozen(path) else "ro"
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

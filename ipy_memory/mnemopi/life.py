@@ -18,6 +18,7 @@ from ipy_memory.mnemopi.consolidation import promote_before_trim, sleep, sleep_a
 from ipy_memory.mnemopi.readers import WRITE, Target
 from ipy_memory.mnemopi.retention import Retention
 from ipy_memory.mnemopi.store import RememberOptions, remember
+from ipy_memory.paths import exists
 from ipy_memory.scoping.mnemopi import mnemopi_scope
 from ipy_memory.settings import mnemopi_config
 from ipy_memory.turns import Message
@@ -179,7 +180,7 @@ class MnemopiSession(MnemopiBackend):
 
     def clear_files(self, *, rescued: Sequence[str] = ()) -> list[Path]:
         """Return the bank files that :meth:`clear` deletes; those that are there."""
-        return [target.path for target in self.clear_targets(rescued=rescued) if target.path.exists()]
+        return [target.path for target in self.clear_targets(rescued=rescued) if exists(target.path)]
 
     def back_up(self, files: Sequence[Path]) -> list[Path]:
         """Copy bank files, as of now, beside themselves under the time of day; return the copies.
@@ -203,7 +204,7 @@ class MnemopiSession(MnemopiBackend):
         targets = self.clear_targets(rescued=rescued)
         self.banks.close()
         files = [target.path.with_name(target.path.name + end) for target in targets for end in ("", "-wal", "-shm")]
-        deleted = [file for file in files if file.exists()]
+        deleted = [file for file in files if exists(file)]
         for file in deleted:
             file.unlink()
         self._begin_afresh(messages)

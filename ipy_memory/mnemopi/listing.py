@@ -274,10 +274,11 @@ def _condition(shape: _Shape, name: str) -> str | None:
 
 
 def _value(name: str, value: str) -> str:
+    value = well_formed(value)
     if name == "text":
         return value.casefold()
     # A day, a month or a year as the end is included whole: every time that begins so comes before this.
-    return f"{value}\U0010ffff" if name == "until" else well_formed(value)
+    return f"{value}\U0010ffff" if name == "until" else value
 
 
 def _folded(value: object) -> str:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from ipy_memory.errors import BankError, BankNotFoundError
 from ipy_memory.jsdate import iso
-from ipy_memory.mnemopi.bank import Bank, bank_errors
+from ipy_memory.mnemopi.bank import Bank, bank_errors, connect_readonly
 from ipy_memory.mnemopi.schema import create_schema
+from ipy_memory.paths import exists
 
 if TYPE_CHECKING:
     from ipy_memory.clock import Clock
@@ -162,15 +163,12 @@ def diagnose(path: Path, name: str, clock: Clock, *, missing_is_fresh: bool = Fa
 
 @contextmanager
 def _connected(path: Path, name: str, clock: Clock, *, missing_is_fresh: bool) -> Iterator[sqlite3.Connection]:
-    if path.exists():
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
-    else:
-        connection = sqlite3.connect(":memory:", isolation_level=None)
-        if missing_is_fresh:
-            create_schema(connection, iso(clock.now_ms()))
     with bank_errors(path, name):
+        there = exists(path)
+        connection = connect_readonly(path, name) if there else sqlite3.connect(":memory:", isolation_level=None)
         try:
-            connection.execute("PRAGMA trusted_schema = OFF")
+            if missing_is_fresh and not there:
+                create_schema(connection, iso(clock.now_ms()))
             yield connection
         finally:
             connection.close()
@@ -201,6 +199,8 @@ def _test(name: str, holds: Callable[[], bool], finding: str = "") -> Check:
     try:
         good = holds()
     except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+            raise
         return Check(name, FAILED, f"{name}: {error}")
     return Check(name, PASSED) if good else Check(name, FAILED, finding or f"not {name}")
 

@@ -67,6 +67,6 @@ def size(path: Path) -> int | None:
     except OSError:
         return None
     try:
-        return whole + path.with_name(f"{path.name}-wal").stat().st_size
+        return whole + Path(f"{path}-wal").stat().st_size
     except OSError:
         return whole

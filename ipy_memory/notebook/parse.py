@@ -7,6 +7,7 @@ anything else, ``-swarm`` and quotes too, is text.
 from __future__ import annotations
 
 import difflib
+import keyword
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -158,7 +159,7 @@ def whole_number(text: str) -> int:
 
 def variable(text: str) -> str:
     """Read the name of a Python variable."""
-    if not text.isidentifier():
+    if not text.isidentifier() or keyword.iskeyword(text):
         raise ValueError("the name of a variable")
     return text
 

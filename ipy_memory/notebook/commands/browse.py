@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipy_memory.notebook.commands import command, one_word
-from ipy_memory.notebook.parse import Flag, Parsed, whole_number
+from ipy_memory.notebook.parse import Flag, Parsed, variable, whole_number
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
@@ -38,7 +38,7 @@ _FILTERS = (
         *_FILTERS,
         Flag("limit", f"rows a page; {ROWS} by default", "N", whole_number),
         Flag("page", "which page, from 1", "N", whole_number),
-        Flag("out", "also bind the frame to this variable", "NAME"),
+        Flag("out", "also bind the frame to this variable", "NAME", variable),
     ),
 )
 def browse(magics: MemoryMagics, parsed: Parsed) -> ListFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from ipy_memory.errors import MagicError
 from ipy_memory.mnemopi.reports import shown_path
 from ipy_memory.notebook.commands import command
 from ipy_memory.notebook.parse import Flag, Parsed
+from ipy_memory.paths import check_path
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
@@ -77,8 +79,8 @@ def rebind(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     from ipy_memory.notebook.result import TextResult
 
     named = parsed.text.strip()
-    folder = Path(named).expanduser() if named else Path.cwd()
-    if not folder.is_dir():
+    folder = check_path(os.path.expanduser(named or os.curdir), "the folder")  # noqa: PTH111  never fails
+    if not os.path.isdir(folder):  # noqa: PTH112  a folder that cannot be looked into is none
         raise MagicError(f"there is no folder {folder}")
     session = magics.session
     magics.end_recording()
