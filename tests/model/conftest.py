@@ -41,7 +41,7 @@ class Worker:
             stdout=subprocess.PIPE,
             text=True,
             encoding="utf-8",
-            env={"PATH": os.environ.get("PATH", ""), "HF_HUB_OFFLINE": "1", "PYTHONUTF8": "1"},
+            env={**_kept(), "HF_HUB_OFFLINE": "1", "PYTHONUTF8": "1"},
         )
 
     def __call__(self, texts: list[str]) -> list[list[float]]:
@@ -57,6 +57,11 @@ class Worker:
     def end(self) -> None:
         """End the process."""
         self._process.communicate()
+
+
+def _kept() -> dict[str, str]:
+    # What says which kernels the arithmetic may use on this processor stays in force.
+    return {name: value for name, value in os.environ.items() if name == "PATH" or name.startswith("OPENBLAS_")}
 
 
 @pytest.fixture(scope="session")
