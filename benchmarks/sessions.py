@@ -8,7 +8,8 @@ from pathlib import Path
 
 from benchmarks.banks import BANK
 from benchmarks.texts import Texts
-from ipy_memory import open_session
+from ipy_memory import MemorySession, open_session
+from ipy_memory.inspect.banks import banks
 
 _PAGE = 1000
 _CALLS = 40
@@ -16,13 +17,7 @@ _CALLS = 40
 
 def measure(path: Path, source: Texts) -> dict[str, list[float]]:
     """Return the milliseconds of browsing a page, of a recall and of a retain on one bank."""
-    settings = {
-        "mnemopi.dbPath": str(path),
-        "mnemopi.scoping": "global",
-        "mnemopi.bank": BANK,
-        "mnemopi.noEmbeddings": True,
-    }
-    with open_session(backend="mnemopi", cwd=path.parent, agent_dir=path.parent, settings=settings, env={}) as session:
+    with _session(path) as session:
         session.recall("warm up")
         queries = list(source.queries(_CALLS))
         texts = [source.memory() for _ in range(_CALLS)]
@@ -33,6 +28,21 @@ def measure(path: Path, source: Texts) -> dict[str, list[float]]:
             "recall": [_timed(lambda query=query: session.recall(query)) for query in queries],
             "retain": [_timed(lambda text=text: session.retain(text)) for text in texts],
         }
+
+
+def list_banks(folder: Path) -> float:
+    """Return the milliseconds of listing all banks under a database folder."""
+    with _session(folder / "mnemopi.db") as session:
+        start = time.perf_counter()
+        found = banks(session)
+        took = (time.perf_counter() - start) * 1000
+    assert len(found) > 1000
+    return took
+
+
+def _session(path: Path) -> MemorySession:
+    settings = {"mnemopi.scoping": "global", "mnemopi.bank": BANK, "mnemopi.noEmbeddings": True}
+    return open_session("mnemopi", path.parent, path, settings, agent_dir=path.parent, env={})
 
 
 def _timed(call: Callable[[], object]) -> float:

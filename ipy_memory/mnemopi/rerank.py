@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from heapq import heapify, heappop, heapreplace
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from ipy_memory import js
 Item = TypeVar("Item")
 
 
+@lru_cache(maxsize=512)
 def words(content: str) -> frozenset[str]:
     """Return the lower-cased words of a text, split at white space."""
     return frozenset(js.split_spaces(js.lower(content)))
