@@ -57,8 +57,9 @@ def flush(magics: MemoryMagics, parsed: Parsed) -> TextResult:
         raise MagicError("--unknown goes with --resend")
     backend = remote_if_any(magics)
     if backend is None:
-        magics.session.flush()
-        return TextResult("Nothing waits any more: every item is in its bank.")
+        left = magics.session.flush()
+        waits = f"{left} pieces of work still wait" if left else "Nothing waits any more"
+        return TextResult(f"{waits}: every item is in its bank.")
     report = backend.flush()
     if "resend" in parsed.flags:
         report += backend.resend(unknown="unknown" in parsed.flags)
