@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ipy_memory.mnemopi.embeddings import clipped
+
 SIZE = 24
 MODEL = "word-counts"
 
@@ -29,8 +31,8 @@ class WordCounts:
 
     def embed(self, texts: Sequence[str]) -> list[list[float] | None]:
         """Return the vectors of memories."""
-        return [vector_of(text, self.size) for text in texts]
+        return [vector_of(clipped(text), self.size) for text in texts]
 
     def embed_query(self, text: str) -> list[float] | None:
         """Return the vector of a query."""
-        return vector_of(text, self.size)
+        return vector_of(clipped(text), self.size)
