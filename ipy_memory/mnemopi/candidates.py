@@ -122,7 +122,7 @@ class Row:
     importance: float
     veracity: str | None
     memory_type: str | None
-    recall_count: int | None
+    recall_count: int
     last_recalled: str | None
     scope: str | None
     event_date: str | None
@@ -320,8 +320,8 @@ def rows(bank: Bank, tier: Tier, rowids: Iterable[int]) -> dict[int, Row]:
             as_number(importance) or 0,
             as_text(veracity),
             as_text(kind),
-            count if isinstance(count, int) else None,
-            as_text(last),
+            count if isinstance(count, int) else 0,
+            last if isinstance(last, str) else None,
             as_text(rest[0]),
             as_text(rest[1]),
             *((as_text(rest[2]), int(as_number(rest[3]) or 0)) if tier.extra else ()),

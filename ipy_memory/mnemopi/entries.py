@@ -92,7 +92,7 @@ def hit_of(
             keyword=js.round4(lexical),
             dense=js.round4(how.similarity),
             fts=js.round4(how.fts),
-            importance=row.importance,
+            importance=js.round4(row.importance),
             recency=js.round4(recency),
             temporal=js.round4(near),
         ),
