@@ -183,6 +183,11 @@ class Commanded(Protocol):
         """Return the status command's answer."""
         ...
 
+
+@runtime_checkable
+class Reporting(Protocol):
+    """A backend that tells a person how its banks are (M-08)."""
+
     def stats(self) -> str:
         """Return the stats table."""
         ...

@@ -73,7 +73,16 @@ def _one_line(error: BaseException, message: str, where: str | None, hint: str |
         line += f" [{_short(where)}]"
     if hint:
         line += f" – {_short(hint)}"
-    return _CONTROL.sub(" ", line).encode("utf-8", "replace").decode("utf-8")
+    return _harmless(line)
+
+
+def safe_line(text: str) -> str:
+    """Return a text that may hold what others wrote as one line, not too long, that steers no terminal."""
+    return _harmless(_short(text))
+
+
+def _harmless(text: str) -> str:
+    return _CONTROL.sub(" ", text).encode("utf-8", "replace").decode("utf-8")
 
 
 def _short(text: str) -> str:

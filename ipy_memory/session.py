@@ -19,6 +19,7 @@ from ipy_memory.backends import (
     Commanded,
     Editable,
     Parental,
+    Reporting,
     VectorKeeping,
     resolve_backend,
 )
@@ -401,10 +402,10 @@ class MemorySession(SessionLife):
     def _not_there(self) -> str:
         return text.not_initialised(TITLES.get(self.chosen, self.chosen))
 
-    def _report(self) -> Commanded:
+    def _report(self) -> Reporting:
         # Reports are also given without a state: from the settings alone.
-        backend = self._commanded() or resolve_backend(self)
-        if isinstance(backend, Commanded):
+        backend = self.active_backend or resolve_backend(self)
+        if isinstance(backend, Reporting):
             return backend
         raise MemoryToolkitError(f"There are no local banks to report on; memory.backend is {self.chosen}.")
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from ipy_memory import js, text
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.hindsight import blocks
+from ipy_memory.hindsight.notes import filter_words
 from ipy_memory.hindsight.queue import FlushReport, QueueRow, RetainQueue
 from ipy_memory.hindsight.retention import AutoRetention
 from ipy_memory.hindsight.service import KnownBanks, Service, is_long
 from ipy_memory.hindsight.snapshot import ModelSnapshot
-from ipy_memory.model import Answer, Hit, Receipt, RetainItem
+from ipy_memory.model import Receipt
 from ipy_memory.redact import redact_counted
 from ipy_memory.scoping.hindsight import hindsight_scope
 from ipy_memory.settings import hindsight_config
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
     from ipy_memory.clock import Clock, IdSource, Timers
     from ipy_memory.hindsight.alias import HindsightAlias
+    from ipy_memory.hindsight.one_bank import OneBank
     from ipy_memory.http import Transport
+    from ipy_memory.model import Answer, Hit, RetainItem
     from ipy_memory.scoping.hindsight import HindsightScope
     from ipy_memory.settings import HindsightConfig, Settings
 
@@ -162,21 +165,25 @@ class HindsightBackend:
         traces: object = None,  # noqa: ARG002  the server gives no account
     ) -> Answer:
         """Return the server's hits in its order (R-23 to R-28); ``limit`` cuts them here."""
-        hits, notes = self.service.recall(query, None if cancel is None else cancel.is_set)
-        return self._answer(hits if limit is None else hits[: max(0, limit)], notes)
+        answer = self.service.recall(query, None if cancel is None else cancel.is_set, limit=limit)
+        return self._remembered(answer)
 
     def reflect(self, query: str, context: str | None = None, *, touch: bool = True) -> Answer:  # noqa: ARG002
         """Return the server's synthesis (F-04)."""
-        synthesis, hits = self.service.reflect(query, context)
-        return self._answer(hits, (), synthesis)
+        return self._remembered(self.service.reflect(query, context))
 
-    def _answer(self, hits: tuple[Hit, ...], notes: tuple[str, ...], synthesis: str | None = None) -> Answer:
-        for hit in hits:
+    def _remembered(self, answer: Answer) -> Answer:
+        for hit in answer.hits:
             self._recalled[hit.content] = None
         for content in list(self._recalled)[:-REMEMBERED_HITS]:
             del self._recalled[content]
-        words = blocks.filter_words(self.scope.recall_tags, self.scope.tags_match)
-        return Answer(hits, synthesis, (self.retain_bank,), notes, {"filter": words} if words else {})
+        return answer
+
+    def one_bank(self, name: str) -> OneBank:
+        """Return a backend that reads just this bank of the server, whatever its tags, and writes nothing."""
+        from ipy_memory.hindsight.one_bank import OneBank
+
+        return OneBank(self, name)
 
     def retain(self, items: Sequence[RetainItem]) -> Receipt:
         """Queue items (T-04); credentials are taken out before (T-10)."""
@@ -233,9 +240,21 @@ class HindsightBackend:
             "banks": [self.retain_bank],
             "server": self.service.client.origin,
             "tags": list(self.scope.retain_tags or ()),
-            "filter": blocks.filter_words(self.scope.recall_tags, self.scope.tags_match),
+            "filter": filter_words(self.scope.recall_tags, self.scope.tags_match),
             "unsent": len(self.queue_rows()),
         }
+
+    def stats(self) -> str:
+        """Return what the bank holds, as the server says."""
+        from ipy_memory.hindsight import report
+
+        return report.stats(self)
+
+    def diagnose(self) -> str:
+        """Return how server, bank and queue are."""
+        from ipy_memory.hindsight import report
+
+        return report.diagnosis(self)
 
     def _report_failure(self, count: int, error: Exception) -> None:
         status = getattr(error, "status_code", None)
@@ -259,7 +278,7 @@ class HindsightBackend:
     def recall_block(self, query: str) -> tuple[bool, str | None]:
         """Recall for the instructions: whether it worked, and the block of what was found (A-03, A-04)."""
         try:
-            hits, _ = self.service.recall(query)
+            hits = self.service.recall(query).hits
         except MemoryToolkitError as error:
             log.warning("Hindsight: automatic recall from bank %s failed: %s", self.retain_bank, error)
             return False, None

@@ -61,10 +61,3 @@ def cleared_notice(bank: str) -> str:
         f"Local Hindsight state was dropped. The bank {bank} on the server was left as it is: delete it in the "
         "Hindsight UI or with delete_bank if you want its memories gone."
     )
-
-
-def filter_words(tags: Sequence[str] | None, match: str | None) -> str | None:
-    """Return the tag filter of a recall in words, ``None`` where there is none."""
-    if not tags:
-        return None
-    return " + ".join(tags) + (" + untagged" if match in {"any", "all"} else " only")

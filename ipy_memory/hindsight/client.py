@@ -43,7 +43,7 @@ class Item:
     content: str
     timestamp: float | str | None = None
     context: str | None = None
-    metadata: Mapping[str, str] | None = None
+    metadata: Mapping[str, Any] | None = None
     document_id: str | None = None
     tags: Sequence[str] | None = None
     observation_scopes: str | None = None
@@ -129,7 +129,7 @@ class HindsightClient:
                 content=item.content,
                 timestamp=self._time(item.timestamp),
                 context=item.context,
-                metadata=item.metadata,
+                metadata=_texts(item.metadata),
                 document_id=item.document_id if item.document_id is not None else document_id,
                 tags=item.tags,
                 observation_scopes=item.observation_scopes,
@@ -213,6 +213,26 @@ class HindsightClient:
         """Create a bank, or set its missions; harmless when it exists (B-01)."""
         body = _given(reflect_mission=reflect_mission, retain_mission=retain_mission)
         return self._call("createBank", "PUT", bank, "", body, limit_ms=limit_ms)
+
+    def delete_bank(self, bank: str) -> Any:
+        """Delete a bank with all its memories; nothing of this package does so by itself."""
+        return self._call("deleteBank", "DELETE", bank, "")
+
+    def get_bank_profile(self, bank: str) -> Any:
+        """Return a bank's name and missions; newer servers have no such page and answer with status 410."""
+        return self._call("getBankProfile", "GET", bank, "/profile")
+
+    def get_bank_stats(self, bank: str) -> Any:
+        """Return how much a bank holds, and how much work is under way."""
+        return self._call("getBankStats", "GET", bank, "/stats")
+
+    def health(self) -> Any:
+        """Return what the server says of itself and its database; a sick one is an error."""
+        return self._wire.send("health", "GET", "/health", None, self.limits.request_ms)
+
+    def version(self) -> Any:
+        """Return the server's version and features."""
+        return self._wire.send("version", "GET", "/version", None, self.limits.request_ms)
 
     def list_banks(self, *, q: str | None = None, limit: int | None = None, offset: int | None = None) -> Any:
         """Return the banks of the server, or one page of them."""
@@ -321,6 +341,40 @@ def items_of(answer: Any) -> list[Any]:
     """Return the ``items`` of an answer; none where the answer is of another shape."""
     found = answer.get("items") if isinstance(answer, dict) else None
     return found if isinstance(found, list) else []
+
+
+def listed(operation: str, answer: Any, where: str, name: str = "items") -> list[Any]:
+    """Return the list that an answer must hold: what a person asked for is never empty by mistake.
+
+    Raises
+    ------
+    HindsightError
+        The answer is of another shape.
+    """
+    found = answer.get(name) if isinstance(answer, dict) else None
+    if not isinstance(found, list):
+        raise odd_answer(operation, where)
+    return found
+
+
+def odd_answer(operation: str, where: str) -> HindsightError:
+    """Return the error of a success whose body is not what was asked for."""
+    return HindsightError(
+        f"{operation} failed: the answer is not what a Hindsight server gives",
+        where=where,
+        hint="check that hindsight.apiUrl is the address of a Hindsight server",
+    )
+
+
+def _texts(metadata: Mapping[str, Any] | None) -> dict[str, str] | None:
+    """Return metadata as a server takes it: it refuses a whole batch for one value that is no text."""
+    if metadata is None:
+        return None
+    return {
+        name: value if isinstance(value, str) else js.json_text(value)
+        for name, value in metadata.items()
+        if value is not None
+    }
 
 
 def _given(**values: Any) -> dict[str, Any]:

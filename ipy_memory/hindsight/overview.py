@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.errors import HindsightError
-from ipy_memory.hindsight.client import items_of
+from ipy_memory.errors import HindsightError, safe_line
+from ipy_memory.hindsight.client import listed, odd_answer
 
 if TYPE_CHECKING:
     from ipy_memory.hindsight.service import Service
@@ -48,7 +48,7 @@ class Operation:
     def outcome(self) -> str:
         """What became of it, in words."""
         if self.error:
-            return f"{self.status}: {self.error}"
+            return safe_line(f"{self.status}: {self.error}")
         if self.status == "completed" and self.facts == 0:
             return NOTHING_RECALLABLE
         if self.status == "completed" and self.facts is not None:
@@ -59,9 +59,12 @@ class Operation:
 def banks(service: Service, page: int = 1) -> tuple[list[RemoteBank], int]:
     """Return one page of the server's banks, and how many there are."""
     found = service.client.list_banks(limit=BANKS_A_PAGE, offset=(page - 1) * BANKS_A_PAGE)
-    listed = found.get("banks") if isinstance(found, dict) else None
-    entries = [entry for entry in listed or () if isinstance(entry, dict) and isinstance(entry.get("bank_id"), str)]
-    total = _whole(found.get("total")) if isinstance(found, dict) else None
+    entries = [
+        entry
+        for entry in listed("listBanks", found, service.client.origin, "banks")
+        if isinstance(entry, dict) and isinstance(entry.get("bank_id"), str)
+    ]
+    total = _whole(found.get("total"))
     if total is None:  # an older server gives all at once
         total = len(entries)
         entries = entries[(page - 1) * BANKS_A_PAGE : page * BANKS_A_PAGE]
@@ -86,16 +89,21 @@ def operations(service: Service, page: int = 1) -> tuple[list[Operation], int]:
         if error.status_code == 404:
             return [], 0
         raise
-    listed = found.get("operations") if isinstance(found, dict) else None
-    rows = [_operation(entry) for entry in listed or () if isinstance(entry, dict)]
-    total = _whole(found.get("total")) if isinstance(found, dict) else None
+    rows = [
+        _operation(entry)
+        for entry in listed("listOperations", found, service.where, "operations")
+        if isinstance(entry, dict)
+    ]
+    total = _whole(found.get("total"))
     return rows, len(rows) if total is None else total
 
 
 def operation(service: Service, operation_id: str) -> Operation:
     """Return how far one operation has come."""
     found = service.client.get_operation(service.bank, operation_id)
-    return _operation({"operation_id": operation_id} | found if isinstance(found, dict) else {"id": operation_id})
+    if not isinstance(found, dict):
+        raise odd_answer("getOperation", service.where)
+    return _operation({"operation_id": operation_id} | found)
 
 
 def barren_documents(service: Service) -> list[str]:
@@ -106,7 +114,7 @@ def barren_documents(service: Service) -> list[str]:
         if error.status_code == 404:
             return []
         raise
-    entries = [entry for entry in items_of(found) if isinstance(entry, dict)]
+    entries = [entry for entry in listed("listDocuments", found, service.where) if isinstance(entry, dict)]
     return [str(entry.get("id")) for entry in entries if _whole(entry.get("memory_unit_count")) == 0]
 
 

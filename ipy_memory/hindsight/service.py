@@ -10,6 +10,8 @@ from ipy_memory import js
 from ipy_memory.errors import HindsightError, MemoryToolkitError
 from ipy_memory.hindsight import answers
 from ipy_memory.hindsight.client import HindsightClient, Item, TimeLimits, items_of
+from ipy_memory.hindsight.notes import NO_SCORES, ODD_ANSWER, filter_words, recall_notes
+from ipy_memory.model import Answer
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -25,9 +27,6 @@ MAX_KNOWN_BANKS = 10_000
 
 LONG_ITEM_BYTES = 10_000
 """A server works in portions of 10,000 tokens; of a longer item without a document id it keeps only the first."""
-
-NARROW_BUDGET = 256
-"""Below this many tokens an empty recall may be the budget's doing."""
 
 MAX_DOCUMENTS = 1_000
 """So many documents of one session are looked at."""
@@ -98,6 +97,11 @@ class Service:
         """Id of the bank."""
         return self.scope.bank_id
 
+    @property
+    def where(self) -> str:
+        """The bank and its server, for errors."""
+        return f"bank {self.bank} at {self.client.origin}"
+
     def ensure_bank(self, limit_ms: float | None = None) -> None:
         """Make the bank if that is not known to be done; a failure is passed over and tried again next time (B-01)."""
         if self.bank in self.known:
@@ -114,8 +118,8 @@ class Service:
         else:
             self.known.add(self.bank)
 
-    def recall(self, query: str, stop: Callable[[], bool] | None = None) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
-        """Return the hits for a query and notes on them (R-23)."""
+    def recall(self, query: str, stop: Callable[[], bool] | None = None, *, limit: int | None = None) -> Answer:
+        """Return the hits for a query in the server's order, and notes on them (R-23); ``limit`` cuts them here."""
         answer = self.client.recall(
             self.bank,
             query,
@@ -126,18 +130,18 @@ class Service:
             tags_match=self.scope.tags_match,
             stop=stop,
         )
-        hits, textless = answers.hits_of(answer.get("results") if isinstance(answer, dict) else None, self.bank)
-        notes = []
-        if textless:
-            notes.append(f"{textless} {'entry' if textless == 1 else 'entries'} of the answer had no text")
-        if not hits and self.config.recall_max_tokens < NARROW_BUDGET:
-            tokens = js.number_text(self.config.recall_max_tokens)
-            notes.append(f"hindsight.recallMaxTokens is {tokens}: a larger token budget may find more")
-        return hits, tuple(notes)
+        results = answer.get("results") if isinstance(answer, dict) else None
+        found, textless = answers.hits_of(results, self.bank)
+        notes = list(recall_notes(self.config, query, results, found, textless))
+        hits = found if limit is None else found[: max(0, limit)]
+        if len(hits) < len(found):
+            notes.append(f"{len(hits)} of {len(found)} shown")
+        return self._answer(hits, None, notes)
 
-    def reflect(self, query: str, context: str | None) -> tuple[str | None, tuple[Hit, ...]]:
-        """Return the server's synthesis and what it names as its base; ``None`` for none (F-04)."""
-        self.ensure_bank()
+    def reflect(self, query: str, context: str | None, *, ensure: bool = True) -> Answer:
+        """Return the server's synthesis and what it names as its base; no text for none (F-04)."""
+        if ensure:
+            self.ensure_bank()
         answer = self.client.reflect(
             self.bank,
             query,
@@ -148,7 +152,15 @@ class Service:
         )
         text = answer.get("text") if isinstance(answer, dict) else None
         hits, _ = answers.hits_of(answers.reflected(answer), self.bank)
-        return (js.trim(text) or None) if isinstance(text, str) else None, hits
+        notes = [] if isinstance(text, str) else [ODD_ANSWER.format("text")]
+        return self._answer(hits, (js.trim(text) or None) if isinstance(text, str) else None, notes)
+
+    def _answer(self, hits: tuple[Hit, ...], synthesis: str | None, notes: Sequence[str]) -> Answer:
+        words = filter_words(self.scope.recall_tags, self.scope.tags_match)
+        attrs = {"filter": words} if words else {}
+        if hits and all(hit.score is None for hit in hits):
+            attrs["scores"] = NO_SCORES
+        return Answer(hits, synthesis, (self.bank,), tuple(notes), attrs)
 
     def send(self, items: Sequence[Queued], operation_id: str | None, left: Callable[[], float | None]) -> str | None:
         """Send a batch of the queue and return the server's id for the work (Q-06 to Q-08).
@@ -163,7 +175,10 @@ class Service:
             operation_id=operation_id,
             limit_ms=left(),
         )
-        operation = answer.get("operation_id") if isinstance(answer, dict) else None
+        taken = answer if isinstance(answer, dict) else {}
+        if taken.get("success") is False:
+            raise HindsightError("retainBatch failed: the server says that it was no success", where=self.where)
+        operation = taken.get("operation_id")
         return operation if isinstance(operation, str) else None
 
     def _item(self, item: Queued, document_id: str | None) -> Item:

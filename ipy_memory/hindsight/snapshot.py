@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.hindsight import mental_models
@@ -116,12 +116,12 @@ class ModelSnapshot:
             except MemoryToolkitError as error:
                 log.debug("Hindsight: mental model %s could not be made: %s", seed.id, error)
 
-    def missing_seeds(self) -> list[mental_models.Seed]:
-        """Return the built-in models that the bank does not have yet (B-03)."""
+    def missing_seeds(self, entries: Callable[[Any], list[Any]] = items_of) -> list[mental_models.Seed]:
+        """Return the built-in models that the bank does not have yet (B-03); ``entries`` reads the server's list."""
         service = self._service
         listed = service.client.list_mental_models(service.bank, detail="metadata")
         wanted = mental_models.seeds_for(service.config.scoping, service.scope.retain_tags)
-        return mental_models.missing_seeds(wanted, mental_models.models_of(items_of(listed)))
+        return mental_models.missing_seeds(wanted, mental_models.models_of(entries(listed)))
 
     def create(self, seed: mental_models.Seed) -> None:
         """Make a built-in model."""

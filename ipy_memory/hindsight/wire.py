@@ -104,12 +104,13 @@ class Wire:
         if self._token and len(self._token) >= _MIN_SECRET:
             raw = raw.replace(self._token, "[REDACTED]")
         details = _parsed(raw)
-        message = f"{operation} failed: {_detail_text(raw if details is None else _detail(details))}"
+        said = _detail_text(raw if details is None else _detail(details))
+        message = f"{operation} failed: {said}"
         return HindsightError(
             message,
             status_code=answer.status,
             details=raw if details is None else details,
-            where=where,
+            where=where if js.trim(said) else f"{where}, HTTP {answer.status}",
             hint=_hint(answer, message),
         )
 
@@ -177,6 +178,11 @@ def _hint(answer: http.HttpAnswer, message: str) -> str | None:
         return MISSING_BANK_HINT
     if answer.status in {401, 403}:
         return "check hindsight.apiToken"
+    if answer.status in {429, 503}:
+        after = answer.headers.get("retry-after", "")
+        return "the server is busy: try again" + (f" in {after} s" if after.isdecimal() else "")
+    if answer.status == 400 and "Query too long" in message:
+        return "ask with fewer words"
     if 300 <= answer.status < 400:
         to = answer.headers.get("location", "")
         return f"the server redirects to {origin(to)}: redirects are not followed, set hindsight.apiUrl to it"

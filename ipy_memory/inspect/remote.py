@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import HindsightError, MemoryNotFoundError
 from ipy_memory.hindsight import answers
-from ipy_memory.hindsight.client import items_of
+from ipy_memory.hindsight.client import listed, odd_answer
 from ipy_memory.js import json_text, number_text, round4
 from ipy_memory.mnemopi.listing import Page
 from ipy_memory.model import Memory
@@ -39,7 +39,7 @@ def page(backend: HindsightBackend, bank: str, where: Mapping[str, str], *, limi
         return Page(tuple(chosen), len(passing), offset)
     found = backend.service.client.list_memories(bank, **asked, limit=limit, offset=offset)
     total = found.get("total") if isinstance(found, dict) else None
-    memories = tuple(_memories(found, bank))
+    memories = tuple(_memories(found, bank, _where(backend, bank)))
     return Page(memories, total if isinstance(total, int) else offset + len(memories), offset)
 
 
@@ -72,6 +72,8 @@ def found(backend: HindsightBackend, bank: str, memory_id: str) -> dict[str, Any
         memory = None
     if not isinstance(memory, dict):
         raise MemoryNotFoundError(f"No memory has the id {memory_id}.", where=f"bank {bank}")
+    if not isinstance(memory.get("text"), str):
+        raise odd_answer("getMemory", _where(backend, bank))
     return memory
 
 
@@ -93,13 +95,17 @@ def _not_returned(backend: HindsightBackend, memory: Memory, hits: int) -> dict[
 def _every(backend: HindsightBackend, bank: str, asked: Mapping[str, Any]) -> Iterator[Memory]:
     for offset in range(0, 10**9, PAGE):
         found = backend.service.client.list_memories(bank, **asked, limit=PAGE, offset=offset)
-        yield from _memories(found, bank)
-        if len(items_of(found)) < PAGE:
+        yield from _memories(found, bank, _where(backend, bank))
+        if len(listed("listMemories", found, _where(backend, bank))) < PAGE:
             return
 
 
-def _memories(answer: Any, bank: str) -> Iterator[Memory]:
-    for entry in items_of(answer):
+def _where(backend: HindsightBackend, bank: str) -> str:
+    return f"bank {bank} at {backend.service.client.origin}"
+
+
+def _memories(answer: Any, bank: str, where: str) -> Iterator[Memory]:
+    for entry in listed("listMemories", answer, where):
         if isinstance(entry, dict) and isinstance(entry.get("text"), str):
             yield _memory(entry, bank)
 

@@ -14,7 +14,7 @@ from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 from traitlets import Bool, Enum, Integer, Unicode, observe
 
 from ipy_memory.backends import SUPPORTED
-from ipy_memory.errors import MagicError, MemoryToolkitError
+from ipy_memory.errors import MagicError, MemoryToolkitError, safe_line
 from ipy_memory.notebook import complete, failures, literal
 from ipy_memory.notebook.parse import Flag, Parsed, Spec, parse, variable, whole_number
 from ipy_memory.settings_table import SCOPINGS
@@ -322,7 +322,7 @@ class MemoryMagics(Magics):
 def _show(notices: list[Notice]) -> None:
     while notices:
         notice = notices.pop(0)
-        sys.stderr.write(f"{notice.source}: {notice.text}\n")
+        sys.stderr.write(safe_line(f"{notice.source}: {notice.text}") + "\n")
 
 
 def _items(text: str, flags: Mapping[str, Any]) -> list[RetainItem]:
@@ -343,7 +343,7 @@ def _items(text: str, flags: Mapping[str, Any]) -> list[RetainItem]:
 
     try:
         given = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise MagicError(f"this is no JSON: {error}", hint='--json takes a list of {"content": …}') from None
     if not isinstance(given, list):
         raise MagicError("--json takes a list of items", hint='as in [{"content": "…", "context": "…"}]')

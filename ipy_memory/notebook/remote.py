@@ -25,10 +25,9 @@ def remote(magics: MemoryMagics, what: str) -> HindsightBackend:
 
 def remote_if_any(magics: MemoryMagics) -> HindsightBackend | None:
     """Return the session's Hindsight backend, ``None`` where another one is in use."""
-    from ipy_memory.hindsight.backend import HindsightBackend
+    from ipy_memory.inspect.local import server_backend
 
-    backend = magics.session.live_backend()
-    return backend if isinstance(backend, HindsightBackend) else None
+    return server_backend(magics.session)
 
 
 def remote_banks(backend: HindsightBackend, page: int) -> TableResult:

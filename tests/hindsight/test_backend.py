@@ -111,6 +111,7 @@ def test_a_limit_counts_hits_and_is_not_the_token_budget(world: World) -> None:
 
 
 def test_an_empty_answer_to_a_narrow_budget_says_so(world: World) -> None:
+    world.stub.answer_with([{"body": {"results": []}}])
     assert "recallMaxTokens is 5" in world.backend(recallMaxTokens=5).recall("q").notes[0]
     assert world.backend().recall("q").notes == ()
 

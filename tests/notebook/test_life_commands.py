@@ -186,7 +186,9 @@ def test_the_queue_is_a_frame_and_can_be_sent_again(served: Notebook, stub: Stub
         shown(served, "%memory flush")
         == "0 memories sent to bank omp.\n1 memory not known to have arrived: see %memory queue."
     )
-    assert shown(served, "%memory flush --resend") == "1 memory sent to bank omp."
+    assert shown(served, "%memory flush --resend") == (
+        "1 memory sent to bank omp.\nThe server named no work that it took on for them: see %memory operations."
+    )
 
 
 def test_what_may_have_arrived_is_sent_again_only_on_demand(served: Notebook, stub: StubServer, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ipy_memory.errors import MagicError
 from ipy_memory.notebook.commands import command
 from ipy_memory.notebook.parse import Flag, Parsed
+from ipy_memory.notebook.remote import remote_if_any
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
@@ -16,17 +17,20 @@ DOCTOR_COLUMNS = ("bank", "part", "what", "state", "detail")
 _BANK = Flag("bank", "this one bank of the database folder", "NAME")
 
 
-@command("stats", "", "Show how much each bank in scope holds, and what happens to it when.")
+@command("stats", "", "Show how much each bank in scope holds, and what happens to it when; or what a Hindsight bank holds.")
 def stats(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Show the agent's own table (M-08), and below it the rule by which memories age."""
     from ipy_memory.inspect.ageing import ageing_notes
     from ipy_memory.notebook.result import TextResult
 
     _alone(parsed, "stats")
-    return TextResult("\n".join([magics.session.stats(), "", *ageing_notes(magics.session)]))
+    shown = magics.session.stats()
+    if remote_if_any(magics) is None:
+        shown = "\n".join([shown, "", *ageing_notes(magics.session)])
+    return TextResult(shown)
 
 
-@command("diagnose", "", "Check the banks in scope as the agent's own command does.")
+@command("diagnose", "", "Check the banks in scope as the agent's own command does; or the way to a Hindsight bank.")
 def diagnose(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Show the agent's own table of checks (M-08)."""
     from ipy_memory.notebook.result import TextResult

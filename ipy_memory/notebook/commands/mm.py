@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 def _list(backend: HindsightBackend) -> str:
     from ipy_memory.hindsight import mental_models
-    from ipy_memory.hindsight.client import items_of
+    from ipy_memory.hindsight.client import listed
 
-    listed = backend.service.client.list_mental_models(backend.retain_bank, detail="metadata")
-    models = mental_models.models_of(items_of(listed))
+    answer = backend.service.client.list_mental_models(backend.retain_bank, detail="metadata")
+    models = mental_models.models_of(listed("listMentalModels", answer, backend.service.where))
     return "\n".join(map(mental_models.list_line, models)) or f"Bank {backend.retain_bank} has no mental models."
 
 
@@ -29,7 +29,7 @@ def _show(backend: HindsightBackend, model_id: str) -> str:
     from ipy_memory.hindsight import mental_models
 
     model = _found(backend, model_id)
-    [known] = mental_models.models_of([{"id": model_id, **model}])
+    [known] = mental_models.models_of([model])
     return f"{mental_models.list_line(known)}\n\n{known.content or '(nothing written yet)'}"
 
 
@@ -47,8 +47,10 @@ def _history(backend: HindsightBackend, model_id: str) -> str:
 
 
 def _seed(backend: HindsightBackend) -> str:
+    from ipy_memory.hindsight.client import listed
+
     backend.service.ensure_bank()
-    missing = backend.models.missing_seeds()
+    missing = backend.models.missing_seeds(lambda answer: listed("listMentalModels", answer, backend.service.where))
     for seed in missing:
         backend.models.create(seed)
     return f"Made: {', '.join(seed.id for seed in missing)}." if missing else "Every built-in mental model is there."
@@ -112,8 +114,12 @@ def mm(magics: MemoryMagics, parsed: Parsed) -> TextResult:
 
 def _found(backend: HindsightBackend, model_id: str) -> dict[str, Any]:
     model = backend.service.client.get_mental_model(backend.retain_bank, model_id)
-    if not isinstance(model, dict):
+    if model is None:
         raise _unknown(backend, model_id)
+    if not isinstance(model, dict) or not isinstance(model.get("id"), str):
+        from ipy_memory.hindsight.client import odd_answer
+
+        raise odd_answer("getMentalModel", backend.service.where)
     return model
 
 

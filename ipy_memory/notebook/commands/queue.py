@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipy_memory.errors import HindsightError, MagicError
+from ipy_memory.errors import HindsightError, MagicError, safe_line
 from ipy_memory.notebook.commands import command
 from ipy_memory.notebook.parse import Flag, Parsed
 from ipy_memory.notebook.remote import PAGE, pages, remote, remote_if_any
@@ -33,7 +33,7 @@ def queue(magics: MemoryMagics, parsed: Parsed) -> TableResult:
         notes.append("unknown: may have arrived; %memory flush --resend --unknown sends it again, maybe twice.")
     return TableResult(
         ("state", "queued at", "text", "error"),
-        [(row.state, row.queued_at, row.text, row.error or "") for row in rows],
+        [(row.state, row.queued_at, row.text, safe_line(row.error or "")) for row in rows],
         notes=notes,
     )
 
@@ -70,6 +70,8 @@ def _told(backend: HindsightBackend, report: FlushReport) -> list[str]:
     from ipy_memory.hindsight import overview
 
     lines = [f"{_count(report.sent)} sent to bank {backend.retain_bank}."]
+    if report.sent and not report.operations:
+        lines.append("The server named no work that it took on for them: see %memory operations.")
     done = [_outcome(backend, operation_id) for operation_id in report.operations]
     lines += [f"Operation {found.id}: {found.outcome}." for found in done]
     if any(found.outcome == overview.NOTHING_RECALLABLE for found in done):

@@ -1,0 +1,80 @@
+"""How a Hindsight bank and its server are, in words a person reads; asks only, and makes no bank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ipy_memory.errors import HindsightError, safe_line
+from ipy_memory.hindsight.client import odd_answer
+
+if TYPE_CHECKING:
+    from ipy_memory.hindsight.backend import HindsightBackend
+
+_COUNTS = (
+    ("documents", "total_documents"),
+    ("operations under way", "pending_operations"),
+    ("operations that failed", "failed_operations"),
+    ("last write", "last_memory_write_at"),
+    ("last consolidation", "last_consolidated_at"),
+)
+
+
+def stats(backend: HindsightBackend) -> str:
+    """Return what the bank holds."""
+    bank = backend.retain_bank
+    try:
+        found = _object("getBankStats", backend.service.client.get_bank_stats(bank), backend.service.where)
+    except HindsightError as error:
+        if error.status_code != 404:
+            raise
+        return f"Bank {bank} is not there yet: the first retain makes it."
+    kinds = found.get("nodes_by_fact_type")
+    by_kind = ", ".join(f"{kind} {_shown(n)}" for kind, n in kinds.items()) if isinstance(kinds, dict) else ""
+    lines = [
+        f"Bank {bank} at {backend.service.client.origin}",
+        f"- memories: {_shown(found.get('total_nodes'))}" + (f" ({by_kind})" if by_kind else ""),
+        *(f"- {name}: {_shown(found.get(key))}" for name, key in _COUNTS),
+        f"- waiting here or not known to have arrived: {len(backend.queue_rows())}",
+    ]
+    return "\n".join(safe_line(line) for line in lines)
+
+
+def diagnosis(backend: HindsightBackend) -> str:
+    """Return what each part of the way to the bank says, a failing one with its reason; never raises for one."""
+    client, bank, where = backend.service.client, backend.retain_bank, backend.service.where
+    unsent = len(backend.queue_rows())
+    checks: tuple[tuple[str, Callable[[], str]], ...] = (
+        ("server", lambda: f"version {_shown(_object('version', client.version(), where).get('api_version'))}"),
+        ("health", lambda: _health(_object("health", client.health(), where))),
+        ("bank", lambda: _bank(bank, _object("getBankStats", client.get_bank_stats(bank), where))),
+        ("queue", lambda: f"{unsent} not known to have arrived: see %memory queue" if unsent else "nothing waits"),
+    )
+    lines = [f"Hindsight at {client.origin}"]
+    return "\n".join(lines + [safe_line(f"- {name}: {_told(ask)}") for name, ask in checks])
+
+
+def _told(ask: Callable[[], str]) -> str:
+    try:
+        return ask()
+    except HindsightError as error:
+        hint = f" – {error.hint}" if error.hint else ""
+        return f"not well: {error.message}{hint}"
+
+
+def _health(found: Mapping[str, Any]) -> str:
+    return f"{_shown(found.get('status'))}, database {_shown(found.get('database'))}"
+
+
+def _bank(bank: str, found: Mapping[str, Any]) -> str:
+    return f"{bank}, {_shown(found.get('total_nodes'))} memories"
+
+
+def _object(operation: str, answer: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(answer, dict) or not answer:
+        raise odd_answer(operation, where)
+    return answer
+
+
+def _shown(value: Any) -> str:
+    return "not said" if value is None else str(value)
