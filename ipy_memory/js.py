@@ -99,12 +99,12 @@ def unit_key(text: str) -> bytes:
 
 def round_half_up(value: float) -> float:
     """Return ``Math.round(value)``."""
-    return math.floor(value + 0.5)
+    return math.floor(value + 0.5) if math.isfinite(value) else value
 
 
 def round4(value: float) -> float:
     """Return the value rounded to four digits as ``Math.round(x * 10000) / 10000``."""
-    return math.floor(value * 10000 + 0.5) / 10000
+    return round_half_up(value * 10000) / 10000
 
 
 def clamp01(value: float) -> float:
@@ -127,7 +127,7 @@ def to_fixed(value: float, digits: int = 1) -> str:
 def number_text(value: float) -> str:
     """Return ``String(value)``: shortest form, ``1`` rather than ``1.0``, exponents as JavaScript writes them."""
     if isinstance(value, int):
-        value = float(value)
+        value = _double(value)
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -144,6 +144,14 @@ def number_text(value: float) -> str:
     point = len(digits) + int(exponent)
     body = _place(text, point)
     return f"-{body}" if sign else body
+
+
+def _double(value: float) -> float:
+    """Return a number as JavaScript holds it: whole ones beyond its range are infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _place(digits: str, point: int) -> str:
@@ -171,7 +179,7 @@ def json_text(value: Any) -> str:
         text = json.dumps(pairs(value), ensure_ascii=False)
         return _SURROGATE.sub(lambda lone: f"\\u{ord(lone.group()):04x}", text)
     if isinstance(value, int | float):
-        return number_text(value) if math.isfinite(value) else "null"
+        return number_text(value) if math.isfinite(_double(value)) else "null"
     if isinstance(value, dict):
         return "{" + ",".join(f"{json_text(str(k))}:{json_text(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple):

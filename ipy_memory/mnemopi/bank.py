@@ -379,15 +379,20 @@ _BY_CODE: dict[int, tuple[type[BankError], str]] = {
 
 
 def _translated(error: sqlite3.Error, where: str, cancel: threading.Event | None) -> BaseException:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    extended = getattr(error, "sqlite_errorcode", 0)
+    code = extended & 0xFF
     message = str(error)
-    if code == sqlite3.SQLITE_INTERRUPT:
+    # Our own functions raise nothing: when one did, Ctrl-C fell into it.
+    if code == sqlite3.SQLITE_INTERRUPT or "user-defined function raised exception" in message:
         if cancel is not None and cancel.is_set():
             return RecallCancelled("The recall was cancelled.", where=where)
         return KeyboardInterrupt()
     if "no such module: fts5" in message:
         return MissingFeatureError(message, where=where, hint="Use a Python whose SQLite has FTS5.")
-    kind, hint = _BY_CODE.get(code, (BankError, "Look at the bank with diagnose."))
+    if extended == sqlite3.SQLITE_CORRUPT_VTAB:
+        hint = "A full-text index is damaged; no memories are lost. To mend it: %memory doctor --repair"
+        return CorruptBankError(message, where=where, hint=hint)
+    kind, hint = _BY_CODE.get(code, (BankError, "Look at the bank with %memory doctor."))
     return kind(message, where=where, hint=hint)
 
 

@@ -374,6 +374,11 @@ def as_number(value: object) -> float | None:
     return value if isinstance(value, int | float) else None
 
 
+def as_whole(value: object) -> int | None:
+    """Return a cell as a whole number, ``None`` where it is none."""
+    return value if isinstance(value, int) else None
+
+
 def json_list(values: Iterable[object]) -> str:
     """Return values as a JSON list, for ``json_each``."""
     return json.dumps(list(values), ensure_ascii=False, default=lambda _: None)

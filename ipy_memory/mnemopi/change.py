@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ipy_memory.errors import BankError, EditRefusedError
 from ipy_memory.js import json_text, well_formed
 from ipy_memory.jsdate import iso
+from ipy_memory.mnemopi.candidates import as_number, as_text, as_whole, names_of
 from ipy_memory.mnemopi.pending import Pending
 from ipy_memory.mnemopi.removal import cascade_delete, delete_traces, scrub
 from ipy_memory.model import Memory
@@ -43,7 +45,7 @@ _FIELDS = {
     "recall_count": "recall_count",
     "last_recalled": "last_recalled",
 }
-_COLUMNS = ", ".join(_FIELDS.values())
+_READ: Mapping[str, Callable[[object], object]] = {"importance": as_number, "recall_count": as_whole}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,11 @@ def find(bank: Bank, memory_id: str) -> Memory | None:
     """Return a memory in full: a working row of any session, an episode or a fact this bank shows (R-13)."""
     memory_id = well_formed(memory_id)
     with bank.reading() as connection:
-        if row := connection.execute(f"SELECT {_COLUMNS} FROM working_memory WHERE id = ?", (memory_id,)).fetchone():
+        working, episodic = _cells(bank, "working_memory"), _cells(bank, "episodic_memory")
+        if row := connection.execute(f"SELECT {working} FROM working_memory WHERE id = ?", (memory_id,)).fetchone():
             return _memory(bank, "working", row)
         if row := connection.execute(
-            f"SELECT {_COLUMNS} FROM episodic_memory WHERE id = ? AND (session_id = ? OR scope = 'global')",
+            f"SELECT {episodic} FROM episodic_memory WHERE id = ? AND (session_id = ? OR scope = 'global')",
             (memory_id, bank.name),
         ).fetchone():
             return _memory(bank, "episodic", row)
@@ -74,7 +77,8 @@ def find(bank: Bank, memory_id: str) -> Memory | None:
         ).fetchone()
     if fact is None:
         return None
-    subject, predicate, object_, source_id, timestamp, created_at, confidence, session_id = fact
+    subject, predicate, object_, source_id = map(as_text, fact[:4])
+    timestamp, created_at, confidence, session_id = fact[4:]
     parts = {"subject": subject, "predicate": predicate, "object": object_, "source_msg_id": source_id}
     return Memory(
         id=memory_id,
@@ -82,16 +86,23 @@ def find(bank: Bank, memory_id: str) -> Memory | None:
         store="fact",
         content=f"{subject} {predicate} {object_}",
         source="facts",
-        timestamp=timestamp,
-        created_at=created_at,
-        importance=confidence,
+        timestamp=as_text(timestamp),
+        created_at=as_text(created_at),
+        importance=as_number(confidence),
         session_id=session_id,
         metadata=json_text(parts),
     )
 
 
 def _memory(bank: Bank, store: Store, row: tuple[Any, ...]) -> Memory:
-    return Memory(bank=bank.name, store=store, **dict(zip(_FIELDS, row, strict=True)))
+    read: dict[str, Any] = {name: _READ.get(name, as_text)(cell) for name, cell in zip(_FIELDS, row, strict=True)}
+    return Memory(bank=bank.name, store=store, **{**read, "content": read["content"] or ""})
+
+
+def _cells(bank: Bank, table: str) -> str:
+    """Return what is read of a row; a column that an older bank lacks reads as its default."""
+    names = names_of(bank, table)
+    return ", ".join(names[column] for column in _FIELDS.values())
 
 
 def update(bank: Bank, memory_id: str, *, content: str | None = None, importance: float | None = None) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ipy_memory import js, jsdate
 from ipy_memory.clock import memory_id
 from ipy_memory.mnemopi.bank import AUTHOR_ID, AUTHOR_TYPE
+from ipy_memory.mnemopi.candidates import as_text
 from ipy_memory.mnemopi.degradation import degrade
 from ipy_memory.mnemopi.extraction import Extracted, heuristic_facts
 from ipy_memory.mnemopi.fact_rows import FactRows
@@ -163,11 +164,11 @@ def _eligible(bank: Bank, session: str) -> list[OldMemory]:
 
 def _memories(bank: Bank, where: str, values: dict[str, Any], limit: str = "") -> list[OldMemory]:
     rows = bank.connection.execute(
-        f"SELECT {_COLUMNS} FROM working_memory WHERE consolidated_at IS NULL AND {where}"
+        f"SELECT {_COLUMNS} FROM working_memory WHERE consolidated_at IS NULL AND typeof(id) = 'text' AND {where}"
         f" ORDER BY timestamp, rowid {limit}",
         values,
     )
-    return [OldMemory(*row) for row in rows]
+    return [OldMemory(row[0], as_text(row[1]) or "", *map(as_text, row[2:])) for row in rows]
 
 
 def _consolidate(bank: Bank, session: str, channel: str, memories: Sequence[OldMemory]) -> list[Episode]:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js, jsdate
+from ipy_memory.mnemopi.candidates import as_text
 
 if TYPE_CHECKING:
     from ipy_memory.mnemopi.bank import Bank
@@ -74,11 +75,12 @@ def _weight(sentence: str) -> int:
 
 def _older(bank: Bank, tier: int, days: float, now_ms: int, limit: int) -> list[tuple[str, str]]:
     with bank.reading() as connection:
-        return connection.execute(
+        rows = connection.execute(
             "SELECT id, content FROM episodic_memory WHERE tier = ? AND created_at < ?"
             " ORDER BY created_at, rowid LIMIT ?",
             (tier, jsdate.iso(min(max(0.0, now_ms - days * DAY_MS), _LATEST_MS)), limit),
-        ).fetchall()
+        )
+        return [(memory_id, as_text(content) or "") for memory_id, content in rows]
 
 
 def _set_tier(bank: Bank, memory_id: str, old: str, new: str, tier: int, now: str) -> None:

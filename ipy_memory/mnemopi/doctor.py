@@ -14,6 +14,7 @@ from ipy_memory.errors import BankError, CorruptBankError
 from ipy_memory.jsdate import iso
 from ipy_memory.mnemopi import removal
 from ipy_memory.mnemopi.bank import Bank, bank_errors
+from ipy_memory.mnemopi.candidates import as_text
 from ipy_memory.mnemopi.change import backup_beside
 from ipy_memory.mnemopi.schema import FULL_TEXT_TABLES, columns, create_schema
 from ipy_memory.mnemopi.vectors import stored_vector
@@ -147,6 +148,7 @@ def repair(path: Path, name: str, clock: Clock) -> Repair:
 @contextmanager
 def _copied(bank: Bank) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect("", isolation_level=None)) as copy:
+        copy.text_factory = as_text
         with bank.reading() as connection:
             connection.backup(copy)
         with bank_errors(bank.path, bank.name):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.js import well_formed
 from ipy_memory.jsdate import iso
-from ipy_memory.mnemopi.candidates import as_number, as_text, json_list, names_of
+from ipy_memory.mnemopi.candidates import as_number, as_text, as_whole, json_list, names_of
 from ipy_memory.mnemopi.schema import columns
 from ipy_memory.model import Memory
 
@@ -41,7 +41,7 @@ _ENTITIES = """(
 )"""
 """Who and what the facts, relations and gists of a bank speak of; ``recall_count`` counts the memories."""
 
-_NUMBERS = frozenset({"importance", "recall_count"})
+_READ: Mapping[str, Callable[[object], object]] = {"importance": as_number, "recall_count": as_whole}
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,8 @@ def _keys(
 def _condition(shape: _Shape, name: str) -> str | None:
     stamp = shape.fields["timestamp"]
     if name == "text":
-        return f"instr(folded({shape.fields['content']}), :text) > 0"
+        # As bytes: a text that is no UTF-8 never reaches a function.
+        return f"instr(folded(CAST({shape.fields['content']} AS BLOB)), :text) > 0"
     if name in {"since", "until"}:
         return f"{stamp} {'>=' if name == 'since' else '<'} :{name}"
     if name == "about":
@@ -310,9 +311,7 @@ def _fetched(connection: sqlite3.Connection, bank: Bank, store: str, rowids: Seq
 
 
 def _memory(bank: Bank, store: str, cells: Mapping[str, object]) -> Memory:
-    read: dict[str, Any] = {
-        name: as_number(value) if name in _NUMBERS else as_text(value) for name, value in cells.items()
-    }
+    read: dict[str, Any] = {name: _READ.get(name, as_text)(value) for name, value in cells.items()}
     read["state"] = read.get("state") or "live"
     about = tuple(part.strip() for part in (read.pop("about", None) or "").split(",") if part.strip())
     return Memory(

@@ -145,7 +145,7 @@ def stored_vector(text: object) -> list[float] | None:
     """Read a vector as it is stored; ``None`` if it is none."""
     try:
         vector = json.loads(text) if isinstance(text, str) else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(vector, list) or not all(isinstance(part, int | float) for part in vector):
         return None
