@@ -20,6 +20,8 @@ WHITESPACE = TRIM_SET
 
 _SPACES = re.compile(f"[{WHITESPACE}]+")
 _SEPARATORS = re.compile("[\x1c-\x1f]")  # white space to Python alone
+_DECIMAL = re.compile(r"[+-]?(?:Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)", re.ASCII)
+_RADIX = re.compile(r"0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -164,6 +166,16 @@ def _place(digits: str, point: int) -> str:
     mantissa = digits[0] + (f".{digits[1:]}" if len(digits) > 1 else "")
     exponent = point - 1
     return f"{mantissa}e{'+' if exponent > 0 else '-'}{abs(exponent)}"
+
+
+def to_number(text: str) -> float:
+    """Return ``Number(text)``; NaN where the text is no number."""
+    text = trim(text)
+    if _DECIMAL.fullmatch(text):
+        return float(text)
+    if _RADIX.fullmatch(text):
+        return float(int(text, 0))
+    return 0.0 if not text else math.nan
 
 
 def json_text(value: Any) -> str:

@@ -60,7 +60,7 @@ class Hit:
     tags: tuple[str, ...] = ()
     document: str | None = None
     metadata: Mapping[str, Any] | None = None
-    degradation_tier: int | None = None
+    degradation_tier: float | None = None
     mentioned_at: str | None = None
 
 

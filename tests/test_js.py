@@ -186,3 +186,27 @@ def test_json_as_javascript_writes_it(value: object, text: str) -> None:
 def test_json_refuses_what_has_no_form() -> None:
     with pytest.raises(TypeError, match="set"):
         js.json_text({"a": {1}})
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("", 0),
+        (" \n", 0),
+        ("12", 12),
+        ("-.5", -0.5),
+        ("1e3", 1000),
+        ("1.", 1),
+        ("0b11", 3),
+        ("0o17", 15),
+        ("0XfF", 255),
+    ],
+)
+def test_to_number(text: str, number: float) -> None:
+    assert js.to_number(text) == number
+
+
+@pytest.mark.parametrize("text", ["x", "1 2", "1_000", "-0x1", "infinity", "٣", "0x", "1e", "."])
+def test_to_number_of_what_is_none(text: str) -> None:
+    assert math.isnan(js.to_number(text))
+    assert js.to_number("-Infinity") == -math.inf

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import sqlite3
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory import js
 from ipy_memory.js import well_formed
+from ipy_memory.mnemopi import scoring
 from ipy_memory.mnemopi.schema import column_defaults, columns
 from ipy_memory.mnemopi.scoring import Document
 
@@ -49,7 +52,8 @@ class Tier:
     extra: tuple[str, ...] = ()
 
 
-WORKING = Tier("working", "working_memory", "fts_working", "COALESCE({embed_text}, {content})", by_id=True)
+_SEARCHED = "CASE WHEN length({embed_text}) > 0 THEN {embed_text} ELSE {content} END"
+WORKING = Tier("working", "working_memory", "fts_working", _SEARCHED, by_id=True)
 EPISODIC = Tier("episodic", "episodic_memory", "fts_episodes", "{content}", by_id=False, extra=("summary_of", "tier"))
 
 
@@ -127,7 +131,7 @@ class Row:
     scope: str | None
     event_date: str | None
     summary_of: str | None = None
-    degradation: int | None = None
+    degradation: float | None = None
 
 
 def names_of(bank: Bank, table: str) -> Mapping[str, str]:
@@ -317,14 +321,14 @@ def rows(bank: Bank, tier: Tier, rowids: Iterable[int]) -> dict[int, Row]:
             as_text(source),
             as_text(timestamp),
             as_text(session),
-            as_number(importance) or 0,
+            number_or(importance, scoring.UNREADABLE_IMPORTANCE),
             as_text(veracity),
             as_text(kind),
             count if isinstance(count, int) else 0,
             last if isinstance(last, str) else None,
             as_text(rest[0]),
             as_text(rest[1]),
-            *((as_text(rest[2]), int(as_number(rest[3]) or 0)) if tier.extra else ()),
+            *((as_text(rest[2]), number_or(rest[3], 1)) if tier.extra else ()),
         )
     return found
 
@@ -367,6 +371,16 @@ def as_text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def number_or(value: object, otherwise: float) -> float:
+    """Return a cell as the number that the real engine takes it for: none is 0, and what is no number ``otherwise``."""
+    if value is None:
+        return 0
+    if isinstance(value, bytes):
+        value = ",".join(map(str, value))
+    found = js.to_number(value) if isinstance(value, str) else value
+    return found if isinstance(found, int | float) and math.isfinite(found) else otherwise
 
 
 def as_number(value: object) -> float | None:

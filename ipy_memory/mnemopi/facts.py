@@ -36,7 +36,7 @@ class _Fact:
 
     @property
     def content(self) -> str:
-        return self.object if js.trim(self.object) else f"{self.subject} {self.predicate}"
+        return self.object or f"{self.subject} {self.predicate}"
 
     @property
     def searchable(self) -> str:
@@ -168,7 +168,7 @@ def _facts(bank: Bank, rowids: Any) -> list[tuple[int, _Fact]]:
                     head[2],
                     head[3],
                     candidates.as_text(timestamp),
-                    candidates.as_number(confidence) or 0.0,
+                    candidates.number_or(confidence, scoring.UNREADABLE_IMPORTANCE),
                 ),
             )
         )
@@ -199,7 +199,7 @@ def _hit(bank: Bank, fact: _Fact, lexical: float, fts: float, score: float) -> H
         bank=bank.name,
         tier=TIER,
         full_length=js.units(fact.content),
-        parts=ScoreParts(keyword=keyword, fts=js.round4(fts), importance=fact.confidence),
+        parts=ScoreParts(keyword=keyword, fts=js.round4(fts), importance=js.round4(fact.confidence)),
         explanation=f"fact keyword={js.number_text(keyword)}" if lexical > 0 else "fact",
         fact=(fact.subject, fact.predicate),
     )

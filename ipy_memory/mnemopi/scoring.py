@@ -25,6 +25,7 @@ CANDIDATES_PER_RESULT = 3
 NEWEST = 500
 """How many of the newest rows are compared by vector, and stand in where nothing was found by words."""
 
+UNREADABLE_IMPORTANCE = 0.5
 DECAY_HOURS = 72.0
 STRONG_SIMILARITY = 0.65
 WRITTEN_DATE_WEIGHT = 0.35
@@ -39,7 +40,7 @@ _SHARED_PART = 4
 _ENUMERATED_VARIANT = 48
 _MIN_RELEVANCE = {0: 0.08, 1: 0.08, 2: 0.18, 3: 0.34}
 _MIN_RELEVANCE_LONG = 0.22
-_TIER_FACTORS = {1: 1.0, 2: 0.85}
+_TIER_FACTORS: dict[float, float] = {1: 1.0, 2: 0.85}
 _OTHER_TIER = 0.7
 _VERACITY_FACTORS = {
     "stated": 1.0,
@@ -277,7 +278,7 @@ def final_score(
     return js.round4(score * tier_factor * veracity_factor * current_factor)
 
 
-def tier_factor(degradation: int | None) -> float:
+def tier_factor(degradation: float | None) -> float:
     """Return the factor of an episode's degradation tier; an unknown or missing one counts as the last."""
     return _OTHER_TIER if degradation is None else _TIER_FACTORS.get(degradation, _OTHER_TIER)
 

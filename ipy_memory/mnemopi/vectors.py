@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory import js
 from ipy_memory.mnemopi import candidates, scoring
 from ipy_memory.mnemopi.session_embedder import SessionEmbedder
 
@@ -31,7 +33,7 @@ class Window:
         self.places = {rowid: place for place, rowid in enumerate(self.rowids)}
         self._components = np.zeros((max((len(vector) for _, vector in found), default=0) or 1, len(found)))
         for place, (_, vector) in enumerate(found):
-            self._components[: len(vector), place] = np.asarray(vector, dtype=np.float32)
+            self._components[: len(vector), place] = vector
         with np.errstate(all="ignore"):
             self._lengths = np.sqrt(_summed(self._components * self._components))
 
@@ -78,7 +80,7 @@ class _Vectors:
         for id_, text, model in stored:
             if self.own is not None and model != self.own:
                 self.others.add(str(model))
-            elif (vector := stored_vector(text)) is not None:
+            elif (vector := _comparable(text)) is not None:
                 self.sizes.add(len(vector))
                 found[id_] = vector
         return found
@@ -143,10 +145,24 @@ def unlike(bank: Bank) -> Unlike:
 
 def stored_vector(text: object) -> list[float] | None:
     """Read a vector as it is stored; ``None`` if it is none."""
+    vector = _comparable(text)
+    return None if vector is None or any(map(math.isnan, vector)) else vector
+
+
+def _comparable(text: object) -> list[float] | None:
     try:
         vector = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
         return None
-    if not isinstance(vector, list) or not all(isinstance(part, int | float) for part in vector):
+    if not isinstance(vector, list):
         return None
-    return vector
+    # A missing component counts as 0; one that is no number makes the whole vector like nothing.
+    return list(map(_component, vector))
+
+
+def _component(part: object) -> float:
+    if part is None:
+        return 0.0
+    if isinstance(part, str):
+        return js.to_number(part)
+    return part if isinstance(part, int | float) else math.nan

@@ -273,7 +273,22 @@ def test_a_foreign_bank_with_odd_cells_is_read(path: Path) -> None:
         hits = recall_enhanced(bank, "database ferry", 20, IN_CHANNEL)
     assert {"pool", "password", "ferry"} <= set(ids(hits))
     assert next(hit for hit in hits if hit.id == "pool").source == "\ufffdA"
-    assert next(hit for hit in hits if hit.id == "password").importance == 0
+    assert next(hit for hit in hits if hit.id == "password").importance == 0.5
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [(None, 0), ("", 0), (" 7 ", 7), ("0x10", 16), ("much", 0.5), (b"1", 49), (b"12", 0.5), (2, 2), (1e999, 0.5)],
+)
+def test_a_cell_is_the_number_that_the_real_engine_takes_it_for(cell: object, number: float) -> None:
+    assert candidates.number_or(cell, 0.5) == number
+
+
+def test_an_empty_text_to_search_is_none(path: Path) -> None:
+    with Bank.open(path, "proj", clock=CLOCK) as bank:
+        bank.connection.execute("UPDATE working_memory SET embed_text = CASE id WHEN 'pool' THEN '' ELSE 'x' END")
+        found = recall_enhanced(bank, "atabas", 20, IN_CHANNEL)
+    assert [hit.id for hit in found if hit.tier == "working"] == ["pool"]
 
 
 def test_an_older_bank_is_read_without_being_changed(path: Path) -> None:

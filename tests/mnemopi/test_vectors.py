@@ -48,6 +48,22 @@ def test_what_cannot_be_compared_is_nothing() -> None:
     assert Window([]).compare([1.0]) == []
 
 
+@pytest.mark.parametrize(
+    ("stored", "likeness"),
+    [("[1, 1]", 1.0), ("[null, 1]", 0.7071), ('[" 1 ", "0x1"]', 1.0), ('[1, "a"]', 0.0), ("[[1], 1]", 0.0)],
+)
+def test_a_stored_component_may_be_odd(stored: str, likeness: float, bank: Bank) -> None:
+    bank.connection.execute("UPDATE memory_embeddings SET embedding_json = ?", (stored,))
+    found = window(bank, WORKING, Visibility(NOW, "proj", "proj"), [1.0, 1.0]).compare([1.0, 1.0])
+    assert [round4(one) for one in found] == [likeness] * 2
+
+
+@pytest.mark.parametrize("stored", ["x", "{}", "5", "null"])
+def test_what_is_no_vector_is_passed_over(stored: str, bank: Bank) -> None:
+    bank.connection.execute("UPDATE memory_embeddings SET embedding_json = ?", (stored,))
+    assert window(bank, WORKING, Visibility(NOW, "proj", "proj"), [1.0, 1.0]).rowids == []
+
+
 @pytest.fixture
 def bank(tmp_path: Path) -> Iterator[Bank]:
     with Bank.open(tmp_path / "bank.db", "proj", clock=FixedClock(NOW)) as opened:
