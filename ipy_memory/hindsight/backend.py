@@ -347,10 +347,17 @@ class HindsightBackend:
         return True
 
     def rescope(self, config: HindsightConfig, scope: HindsightScope, again_ms: int | None = None) -> None:
-        """Send what waits to the old bank, then begin anew on another; known banks stay known (S-13)."""
+        """Send what waits to the old bank, then begin anew on another; known banks stay known (S-13).
+
+        An interrupt meanwhile leaves the session on the old bank.
+        """
         old_service, old_queue = self.service, self.queue
+        try:
+            old_queue.close(config.retain_timeout_ms)
+        except BaseException:
+            old_queue.reopen()
+            raise
         self.models.stop()
-        old_queue.close(config.retain_timeout_ms)
         old_service.client.close()
         self._enter(config, scope, self._again_ms if again_ms is None else again_ms)
         if unsent := old_queue.unsent():
@@ -382,9 +389,10 @@ class HindsightBackend:
         try:
             self.queue.close(self.config.retain_timeout_ms)
         finally:
+            # Also when the wait was interrupted: what is lost is told.
+            self._report_unsent(len(self.queue_rows()), self.retain_bank)
             self.service.client.close()
             self.models.wait_for_end()
-        self._report_unsent(len(self.queue_rows()), self.retain_bank)
 
     def _report_unsent(self, count: int, bank: str) -> None:
         if count:
@@ -393,7 +401,9 @@ class HindsightBackend:
     def _at_exit(self) -> None:
         self.close()
         if count := len(self.queue_rows()):
-            sys.stderr.write(f"ipy_memory: {blocks.unsent_notice(count, self.retain_bank)}\n")
+            # A kernel's own stderr has lost its thread by now, and would answer with a traceback.
+            stderr = sys.__stderr__ or sys.stderr
+            stderr.write(f"ipy_memory: {blocks.unsent_notice(count, self.retain_bank)}\n")
 
 
 def _named(config: HindsightConfig) -> tuple[str | None, str, str]:

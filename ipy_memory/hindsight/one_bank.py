@@ -33,13 +33,13 @@ class OneBank:
 
     def __init__(self, parent: HindsightBackend, bank: str) -> None:
         self._parent = parent
-        self._service = copy(parent.service)
-        self._service.scope = HindsightScope(bank)
+        self.service = copy(parent.service)
+        self.service.scope = HindsightScope(bank)
 
     @property
     def retain_bank(self) -> str:
         """Name of the bank."""
-        return self._service.bank
+        return self.service.bank
 
     def recall(
         self,
@@ -58,19 +58,19 @@ class OneBank:
             The server has no bank of this name; the message names those that are near.
         """
         try:
-            answer = self._service.recall(query, None if cancel is None else cancel.is_set, limit=limit)
+            answer = self.service.recall(query, None if cancel is None else cancel.is_set, limit=limit)
         except HindsightError as error:
             if error.status_code == 404:
-                require(self._service)
+                require(self.service)
             raise
         if not answer.hits:
-            require(self._service)  # older servers give no hits where there is no bank
+            require(self.service)  # older servers give no hits where there is no bank
         return answer
 
     def reflect(self, query: str, context: str | None = None, *, touch: bool = True) -> Answer:  # noqa: ARG002
         """Return the server's synthesis; a bank that is not there would be made by asking, and is an error."""
-        require(self._service)
-        return self._service.reflect(query, context, ensure=False)
+        require(self.service)
+        return self.service.reflect(query, context, ensure=False)
 
     def retain(self, items: Sequence[RetainItem]) -> Receipt:
         """Refuse: a bank that is only looked at is not written."""

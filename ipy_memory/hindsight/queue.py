@@ -314,6 +314,12 @@ class RetainQueue:
                 self._state.stop_timer = None
         return report
 
+    def reopen(self) -> None:
+        """Take items again; what still waits is sent in its time."""
+        with self._lock:
+            self._state.closed = False
+        self._resume()
+
 
 def _no_end() -> None:
     return None

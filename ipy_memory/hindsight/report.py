@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import HindsightError, safe_line
 from ipy_memory.hindsight.client import odd_answer
+from ipy_memory.hindsight.wire import MISSING_BANK_HINT
 
 if TYPE_CHECKING:
     from ipy_memory.hindsight.backend import HindsightBackend
@@ -20,6 +21,9 @@ _COUNTS = (
 )
 
 
+NOT_THERE = "not there yet: the first retain makes it."
+
+
 def stats(backend: HindsightBackend) -> str:
     """Return what the bank holds."""
     bank = backend.retain_bank
@@ -28,7 +32,7 @@ def stats(backend: HindsightBackend) -> str:
     except HindsightError as error:
         if error.status_code != 404:
             raise
-        return f"Bank {bank} is not there yet: the first retain makes it."
+        return f"Bank {bank} is {NOT_THERE}"
     kinds = found.get("nodes_by_fact_type")
     by_kind = ", ".join(f"{kind} {_shown(n)}" for kind, n in kinds.items()) if isinstance(kinds, dict) else ""
     lines = [
@@ -58,6 +62,8 @@ def _told(ask: Callable[[], str]) -> str:
     try:
         return ask()
     except HindsightError as error:
+        if error.status_code == 404 and error.hint == MISSING_BANK_HINT:
+            return NOT_THERE
         hint = f" – {error.hint}" if error.hint else ""
         return f"not well: {error.message}{hint}"
 

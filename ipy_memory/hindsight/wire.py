@@ -183,6 +183,8 @@ def _hint(answer: http.HttpAnswer, message: str) -> str | None:
         return "the server is busy: try again" + (f" in {after} s" if after.isdecimal() else "")
     if answer.status == 400 and "Query too long" in message:
         return "ask with fewer words"
+    if answer.status == 422 and "word character" in message:
+        return "ask with at least one letter or digit"
     if 300 <= answer.status < 400:
         to = answer.headers.get("location", "")
         return f"the server redirects to {origin(to)}: redirects are not followed, set hindsight.apiUrl to it"

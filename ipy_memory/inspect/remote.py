@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ipy_memory.errors import HindsightError, MemoryNotFoundError
 from ipy_memory.hindsight import answers
 from ipy_memory.hindsight.client import listed, odd_answer
+from ipy_memory.hindsight.one_bank import require
 from ipy_memory.js import json_text, number_text, round4
 from ipy_memory.mnemopi.listing import Page
 from ipy_memory.model import Memory
@@ -26,8 +27,25 @@ _STATES = {"live": "valid", "expired": "invalidated"}
 def page(backend: HindsightBackend, bank: str, where: Mapping[str, str], *, limit: int | None, offset: int = 0) -> Page:
     """Return memories of a server's bank that pass every filter, in the server's order.
 
-    The server filters by type, text and state; by all else we do, reading the list page by page.
+    The server filters by type, text and state; by all else we do, reading the list page by page. The session's own
+    bank has no memories before the first retain makes it.
+
+    Raises
+    ------
+    BankNotFoundError
+        The server has no bank of this name; the message names those that are near.
     """
+    try:
+        return _page(backend, bank, where, limit, offset)
+    except HindsightError as error:
+        if error.status_code != 404:
+            raise
+        if bank != backend.retain_bank:
+            require(backend.one_bank(bank).service)
+        return Page((), 0, offset)
+
+
+def _page(backend: HindsightBackend, bank: str, where: Mapping[str, str], limit: int | None, offset: int) -> Page:
     state = where.get("state")
     if state is not None and state not in _STATES:
         return Page((), 0, offset)  # a server knows no superseded memories

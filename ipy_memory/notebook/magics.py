@@ -141,7 +141,12 @@ class MemoryMagics(Magics):
             self.close_session()
             return
         self.end_recording()
-        self._session.rebind(self.cwd or None, self._scoping())
+        try:
+            self._session.rebind(self.cwd or None, self._scoping())
+        except BaseException:
+            # The session is where it was, an interrupt too sees to that; so is the choice, which can be made again.
+            self._trait_values[change["name"]] = change["old"]
+            raise
 
     @property
     def session(self) -> MemorySession:
@@ -189,8 +194,10 @@ class MemoryMagics(Magics):
         self.end_recording()
         session, self._session = self._session, None
         if session is not None:
-            session.close()
-            _show(session.notices)
+            try:
+                session.close()
+            finally:
+                _show(session.notices)
 
     def end_recording(self) -> None:
         """Take no further cells; harmless when none are taken."""
@@ -385,4 +392,10 @@ def unload(shell: InteractiveShell) -> None:
                 table[name] = magics.replaced[kind][name]
     configurables = cast("list[object]", shell.configurables)
     configurables[:] = [one for one in configurables if one is not magics]
-    magics.close_session()
+    try:
+        magics.close_session()
+    except BaseException:
+        # All is taken out, whatever ended the wait; the shell alone would count the extension as loaded.
+        if (extensions := shell.extension_manager) is not None:
+            extensions.loaded.discard(__name__.partition(".")[0])
+        raise

@@ -17,7 +17,7 @@ DOCTOR_COLUMNS = ("bank", "part", "what", "state", "detail")
 _BANK = Flag("bank", "this one bank of the database folder", "NAME")
 
 
-@command("stats", "", "Show how much each bank in scope holds, and what happens to it when; or what a Hindsight bank holds.")
+@command("stats", "", "Show how much each bank in scope holds, and what happens to it when.")
 def stats(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Show the agent's own table (M-08), and below it the rule by which memories age."""
     from ipy_memory.inspect.ageing import ageing_notes
@@ -30,7 +30,7 @@ def stats(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     return TextResult(shown)
 
 
-@command("diagnose", "", "Check the banks in scope as the agent's own command does; or the way to a Hindsight bank.")
+@command("diagnose", "", "Check the banks in scope as the agent's own command does, or the way to a Hindsight bank.")
 def diagnose(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Show the agent's own table of checks (M-08)."""
     from ipy_memory.notebook.result import TextResult

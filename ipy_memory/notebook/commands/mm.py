@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.errors import MagicError
+from ipy_memory.errors import HindsightError, MagicError
 from ipy_memory.notebook.commands import command
 from ipy_memory.notebook.parse import Flag, Parsed, one_of
 from ipy_memory.notebook.remote import remote
@@ -20,7 +20,14 @@ def _list(backend: HindsightBackend) -> str:
     from ipy_memory.hindsight import mental_models
     from ipy_memory.hindsight.client import listed
 
-    answer = backend.service.client.list_mental_models(backend.retain_bank, detail="metadata")
+    try:
+        answer = backend.service.client.list_mental_models(backend.retain_bank, detail="metadata")
+    except HindsightError as error:
+        if error.status_code != 404:
+            raise
+        from ipy_memory.hindsight.report import NOT_THERE
+
+        return f"Bank {backend.retain_bank} is {NOT_THERE}"
     models = mental_models.models_of(listed("listMentalModels", answer, backend.service.where))
     return "\n".join(map(mental_models.list_line, models)) or f"Bank {backend.retain_bank} has no mental models."
 
