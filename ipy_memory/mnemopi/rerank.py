@@ -51,7 +51,14 @@ def mmr(
     """
     ordered = sorted(items, key=score, reverse=True)
     taken: list[int] = []
-    word_sets = [words(content(item)) for item in ordered]
+    word_sets: list[frozenset[str] | None] = [None] * len(ordered)
+
+    def words_at(place: int) -> frozenset[str]:
+        found = word_sets[place]
+        if found is None:
+            found = word_sets[place] = words(content(ordered[place]))
+        return found
+
     # Likeness to those taken only grows as more are taken, so a gain worked out earlier is never too low: only the
     # foremost item must be brought up to date. Entries are (-gain, place, how many taken were compared, likeness).
     heap = [(-lam * score(item), place, 0, 0.0) for place, item in enumerate(ordered)]
@@ -62,9 +69,9 @@ def mmr(
             heappop(heap)
             taken.append(place)
         else:
-            ours = word_sets[place]
+            ours = words_at(place)
             for other in taken[compared:]:
-                like = max(like, jaccard(word_sets[other], ours))
+                like = max(like, jaccard(words_at(other), ours))
             heapreplace(heap, (-(lam * score(ordered[place]) - (1 - lam) * like), place, len(taken), like))
     return [ordered[place] for place in taken]
 
