@@ -58,10 +58,11 @@ def ageing(path: Path, name: str, clock: Clock) -> Ageing:
         with Bank.open_readonly(path, name, clock=clock) as bank, bank.reading() as connection:
             working, unconsolidated, due, oldest, young = connection.execute(
                 "SELECT count(*), COALESCE(sum(consolidated_at IS NULL), 0),"
-                " COALESCE(sum(consolidated_at IS NULL AND timestamp < ?1), 0),"
+                " COALESCE(sum(consolidated_at IS NULL AND timestamp < :cutoff), 0),"
                 " min(CASE WHEN consolidated_at IS NULL THEN timestamp END),"
-                " min(CASE WHEN consolidated_at IS NULL AND timestamp >= ?1 THEN timestamp END) FROM working_memory",
-                (cutoff,),
+                " min(CASE WHEN consolidated_at IS NULL AND timestamp >= :cutoff THEN timestamp END)"
+                " FROM working_memory",
+                {"cutoff": cutoff},
             ).fetchone()
             tiers = connection.execute(
                 "SELECT COALESCE(sum(tier = 1), 0), COALESCE(sum(tier = 2), 0), COALESCE(sum(tier >= 3), 0)"

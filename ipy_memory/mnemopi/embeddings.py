@@ -218,7 +218,7 @@ def _store_batch(bank: Bank, embedder: Embedder, batch: Sequence[tuple[str, str]
         log.warning("Mnemopi: embedding failed: bank=%s error=%s", bank.name, type(error).__name__)
         return 0
     found = [
-        (memory_id, js.json_text(float32(vector)), embedder.model)
+        {"id": memory_id, "vector": js.json_text(float32(vector)), "model": embedder.model}
         for (memory_id, _), vector in zip(batch, vectors, strict=False)
         if vector is not None
     ]
@@ -226,9 +226,9 @@ def _store_batch(bank: Bank, embedder: Embedder, batch: Sequence[tuple[str, str]
         # A memory may have been deleted while its vector was computed.
         before = connection.total_changes
         connection.executemany(
-            "INSERT OR REPLACE INTO memory_embeddings (memory_id, embedding_json, model) SELECT ?1, ?2, ?3"
-            " WHERE EXISTS (SELECT 1 FROM working_memory WHERE id = ?1)"
-            " OR EXISTS (SELECT 1 FROM episodic_memory WHERE id = ?1)",
+            "INSERT OR REPLACE INTO memory_embeddings (memory_id, embedding_json, model) SELECT :id, :vector, :model"
+            " WHERE EXISTS (SELECT 1 FROM working_memory WHERE id = :id)"
+            " OR EXISTS (SELECT 1 FROM episodic_memory WHERE id = :id)",
             found,
         )
         return connection.total_changes - before

@@ -82,8 +82,8 @@ def _extract(bank: Bank, job: Pending) -> bool:
 
 def _exists(bank: Bank, memory_id: str) -> bool:
     found = bank.connection.execute(
-        "SELECT 1 FROM working_memory WHERE id = ?1 UNION ALL SELECT 1 FROM episodic_memory WHERE id = ?1 LIMIT 1",
-        (memory_id,),
+        "SELECT 1 FROM working_memory WHERE id = :id UNION ALL SELECT 1 FROM episodic_memory WHERE id = :id LIMIT 1",
+        {"id": memory_id},
     )
     return found.fetchone() is not None
 

@@ -38,7 +38,7 @@ def cascade_delete(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
         chunk = ids[start : start + _CHUNK]
         marks = _marks(chunk)
         for node in _nodes(connection, chunk):
-            connection.execute("DELETE FROM graph_edges WHERE source = ?1 OR target = ?1", (node,))
+            connection.execute("DELETE FROM graph_edges WHERE source = :node OR target = :node", {"node": node})
         connection.execute(f"DELETE FROM facts WHERE source_msg_id IN {marks}", chunk)
         for table, column in _DEPENDENTS:
             connection.execute(f"DELETE FROM {table} WHERE {column} IN {marks}", chunk)
