@@ -44,8 +44,8 @@ def exists(path: Path) -> bool:
     """Return whether something is there; what cannot be looked at counts as there, so that opening it says why."""
     try:
         path.stat()
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return False
-    except OSError:
-        return True
+    except OSError as error:
+        return error.errno not in _NO_PATH
     return True

@@ -244,6 +244,14 @@ def all_targets_failed(failures: Sequence[tuple[str, str]]) -> str:
     return f"Mnemopi recall failed for all scoped targets ({parts})"
 
 
+def bank_renamed(bank: str, written: str) -> str:
+    """Return the note on a rescued bank whose rows bear another bank's name."""
+    return (
+        f"Bank {bank} was copied or renamed by hand: its memories are those of bank {written}, which the agent does"
+        f" not show here; %recall --bank {bank} does."
+    )
+
+
 def bank_failed(bank: str, reason: str) -> str:
     """Return the note that one bank in scope did not answer (R-21)."""
     return f"Bank {bank} did not answer: {reason}"

@@ -76,6 +76,7 @@ class MnemopiBackend:
         self.backups: dict[Path, Path] = {}
         self.edits: list[tuple[editing.Edited, ...]] = []
         self._legacy: tuple[LegacyVerdict, ...] | None = None
+        self._names: Mapping[str, str] | None = None
 
     @property
     def retain_bank(self) -> str:
@@ -118,6 +119,7 @@ class MnemopiBackend:
         found = self.ask(query, limit=limit, touch=touch, cancel=cancel, traces=traces, watch=watch)
         notes = [text.bank_failed(bank, str(error)) for bank, error in found.failures]
         notes += [text.index_damaged(bank.name) for bank in self.banks.all() if bank.memo.pop(DAMAGED, None)]
+        notes += [text.bank_renamed(name, written) for name, written in self._renamed().items()]
         notes += vector_report.notes(self.banks.choice, self.banks.all())
         return Answer(found.hits, banks=tuple(target.name for target in self.recall_targets()), notes=tuple(notes))
 
@@ -272,7 +274,10 @@ class MnemopiBackend:
         BankNotFoundError
             There is none of this name; the message names those that are near.
         """
-        return OneBankBackend(self, self.named_target(name))
+        path = self.named_target(name).path
+        # A bank that was copied or renamed by hand holds the rows of another name.
+        written = name_in_file(path, self.banks.clock) if path.parent.parent.name == "banks" else name
+        return OneBankBackend(self, Target(written, path))
 
     def one_file(self, path: Path) -> MnemopiBackend:
         """Return a backend that reads just one bank file, wherever it lies, and writes nothing.
@@ -379,6 +384,13 @@ class MnemopiBackend:
             return self.banks.get(target, need)
         except BankError as error:
             return Unopened(target.name, error)
+
+    def _renamed(self) -> Mapping[str, str]:
+        """Return the rescued banks whose rows bear another name, with that name; looked at once a session."""
+        if self._names is None:
+            written = {v.name: name_in_file(v.path, self.banks.clock) for v in self.legacy if v.rescued}
+            self._names = {name: other for name, other in written.items() if other != name}
+        return self._names
 
     def _look_for_legacy(self) -> list[LegacyVerdict]:
         return legacy_banks(self.config.db_path, self.cwd, self.scope.recall_banks)

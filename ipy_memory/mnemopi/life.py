@@ -167,11 +167,11 @@ class MnemopiSession(MnemopiBackend):
             self._begin_afresh(messages)
             self.first_turn_done = self.started = False
             self.config, self.scope = config, scope
-        self.cwd, self._retention, self._legacy = cwd, None, None
+        self.cwd, self._retention, self._legacy, self._names = cwd, None, None, None
         return moved
 
     def _begin_afresh(self, messages: Sequence[Message]) -> None:
-        self._retention, self._legacy, self.last_recall_block = None, None, None
+        self._retention, self._legacy, self._names, self.last_recall_block = None, None, None, None
         self._begin = turns.user_turns(messages)
 
     def clear_targets(self, *, rescued: Sequence[str] = ()) -> list[Target]:

@@ -77,7 +77,7 @@ class OpenBanks:
             The file is there and cannot be used.
         """
         held = self._open.get(target.path)
-        if held and held.need >= need and _identity(target.path) == held.file:
+        if held and held.need >= need and held.bank.name == target.name and _identity(target.path) == held.file:
             return held.bank
         if held:
             pending = held.bank.pending
@@ -155,15 +155,16 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def name_in_file(path: Path, clock: Clock) -> str:
-    """Return the name under which a bank file's rows were written: its folder's, or what its rows say."""
-    if path.parent.parent.name == "banks":
-        return path.parent.name
+    """Return the name under which a bank file's rows were written: its folder's, or what most of its rows say."""
+    folder = path.parent.name if path.parent.parent.name == "banks" else None
     try:
         with Bank.open_readonly(path, path.stem, clock=clock) as bank, bank.reading() as connection:
             rows = connection.execute(
                 "SELECT session_id, count(*) FROM working_memory WHERE session_id IS NOT NULL GROUP BY session_id"
             ).fetchall()
     except BankError:
-        return "default"
+        rows = []
     counts = Counter({str(name): number for name, number in rows})
+    if folder is not None and (folder in counts or not counts):
+        return folder
     return counts.most_common(1)[0][0] if counts else "default"
