@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 """An answer larger than this is refused."""
 
+MAX_SECONDS = 7 * 24 * 3600.0
+"""A longer limit means this one: a system's clock holds no number of any size."""
+
 _TOTAL, _STOP = "total", "stop"
 _SLICE_SECONDS = 0.1
 _WRITE_BYTES = 16 * 1024
@@ -102,7 +105,7 @@ def exchange(
     """
     import httpx
 
-    limit = max(total_seconds, 0.001)
+    limit = min(max(total_seconds, 0.001), MAX_SECONDS)
     timeout = httpx.Timeout(limit, connect=min(connect_seconds, limit))
     extensions = {_TOTAL: limit, _STOP: stop}
     if stop is not None and stop():

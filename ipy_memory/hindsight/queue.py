@@ -194,7 +194,7 @@ class RetainQueue:
             with self._sending:
                 return self._flush(_no_end)
         left = self._until(self._clock.now_ms() + limit_ms)
-        if not self._sending.acquire(timeout=max(0.0, limit_ms / 1000)):
+        if not self._sending.acquire(timeout=min(max(0.0, limit_ms / 1000), threading.TIMEOUT_MAX)):
             return FlushReport()
         try:
             return self._flush(left)

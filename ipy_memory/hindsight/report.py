@@ -28,7 +28,9 @@ def stats(backend: HindsightBackend) -> str:
     """Return what the bank holds."""
     bank = backend.retain_bank
     try:
-        found = _object("getBankStats", backend.service.client.get_bank_stats(bank), backend.service.where)
+        found = _object(
+            "getBankStats", backend.service.client.get_bank_stats(bank), backend.service.where, "total_nodes"
+        )
     except HindsightError as error:
         if error.status_code != 404:
             raise
@@ -49,9 +51,12 @@ def diagnosis(backend: HindsightBackend) -> str:
     client, bank, where = backend.service.client, backend.retain_bank, backend.service.where
     unsent = len(backend.queue_rows())
     checks: tuple[tuple[str, Callable[[], str]], ...] = (
-        ("server", lambda: f"version {_shown(_object('version', client.version(), where).get('api_version'))}"),
-        ("health", lambda: _health(_object("health", client.health(), where))),
-        ("bank", lambda: _bank(bank, _object("getBankStats", client.get_bank_stats(bank), where))),
+        (
+            "server",
+            lambda: f"version {_shown(_object('version', client.version(), where, 'api_version').get('api_version'))}",
+        ),
+        ("health", lambda: _health(_object("health", client.health(), where, "status"))),
+        ("bank", lambda: _bank(bank, _object("getBankStats", client.get_bank_stats(bank), where, "total_nodes"))),
         ("queue", lambda: f"{unsent} not known to have arrived: see %memory queue" if unsent else "nothing waits"),
     )
     lines = [f"Hindsight at {client.origin}"]
@@ -76,8 +81,8 @@ def _bank(bank: str, found: Mapping[str, Any]) -> str:
     return f"{bank}, {_shown(found.get('total_nodes'))} memories"
 
 
-def _object(operation: str, answer: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(answer, dict) or not answer:
+def _object(operation: str, answer: Any, where: str, key: str) -> Mapping[str, Any]:
+    if not isinstance(answer, dict) or key not in answer:
         raise odd_answer(operation, where)
     return answer
 

@@ -1,0 +1,84 @@
+"""A server below HTTP on the loopback interface: it reads one request and sends whatever bytes it is told to."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from typing import Self
+
+Act = Callable[[socket.socket], bool]
+"""Answers on a connection; ``True`` to read a further request from it."""
+
+
+class RawServer:
+    """Calls ``act`` with the connection after each whole request."""
+
+    def __init__(self, act: Act) -> None:
+        self._act = act
+        self.heads: list[bytes] = []
+        self._open: list[socket.socket] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for connection in self._open:
+            connection.close()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._open.append(connection)
+            threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
+
+    def _talk(self, connection: socket.socket) -> None:
+        try:
+            while self._read(connection) and self._act(connection):
+                pass
+            connection.close()
+        except OSError:
+            return
+
+    def _read(self, connection: socket.socket) -> bool:
+        came = b""
+        while b"\r\n\r\n" not in came:
+            more = connection.recv(65536)
+            if not more:
+                return False
+            came += more
+        head, _, body = came.partition(b"\r\n\r\n")
+        sizes = [line.split(b":")[1] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+        while len(body) < int(sizes[0] if sizes else 0):
+            body += connection.recv(65536)
+        self.heads.append(head)
+        return True
+
+
+def sending(answer: bytes, *, again: bool = False, reset: bool = False) -> Act:
+    """Return an act that sends bytes and then reads on, ends the connection, or breaks it."""
+
+    def act(connection: socket.socket) -> bool:
+        connection.sendall(answer)
+        if reset:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        return again
+
+    return act
+
+
+def answer(body: bytes, *headers: str, status: int = 200) -> bytes:
+    """Return a whole answer."""
+    head = [f"HTTP/1.1 {status} X", "content-type: application/json", f"content-length: {len(body)}", *headers]
+    return "\r\n".join(head).encode() + b"\r\n\r\n" + body
