@@ -80,7 +80,7 @@ class _Vectors:
         for id_, text, model in stored:
             if self.own is not None and model != self.own:
                 self.others.add(str(model))
-            elif (vector := _comparable(text)) is not None:
+            elif (vector := stored_vector(text)) is not None:
                 self.sizes.add(len(vector))
                 found[id_] = vector
         return found
@@ -144,20 +144,13 @@ def unlike(bank: Bank) -> Unlike:
 
 
 def stored_vector(text: object) -> list[float] | None:
-    """Read a vector as it is stored; ``None`` if it is none."""
-    vector = _comparable(text)
-    return None if vector is None or any(map(math.isnan, vector)) else vector
-
-
-def _comparable(text: object) -> list[float] | None:
+    """Read a vector as it is stored; ``None`` if it is none, or one of its components is no number."""
     try:
-        vector = json.loads(text) if isinstance(text, str) else None
+        found = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
         return None
-    if not isinstance(vector, list):
-        return None
-    # A missing component counts as 0; one that is no number makes the whole vector like nothing.
-    return list(map(_component, vector))
+    vector = list(map(_component, found)) if isinstance(found, list) else [math.nan]
+    return vector if all(map(math.isfinite, vector)) else None
 
 
 def _component(part: object) -> float:
