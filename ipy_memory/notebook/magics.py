@@ -37,7 +37,7 @@ BACKENDS = (*SUPPORTED, "off")
 
 _FROM = Flag("from", "take the text from this Python variable", "NAME", variable)
 _OUT = Flag("out", "also bind the result to this variable", "NAME", variable)
-_BANK = Flag("bank", "ask this one bank of the database folder, read-only", "NAME")
+_BANK = Flag("bank", "ask this one bank, of the database folder or of the server, read-only", "NAME")
 _NO_TOUCH = Flag("no-touch", "leave the recall counters as they are")
 
 RECALL = Spec(
