@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -38,7 +38,20 @@ from ipy_memory.paths import check_path
 from ipy_memory.scoping.project import resolve_path
 from ipy_memory.session_turns import SessionLife
 from ipy_memory.settings import agent_directory, load_settings
-from ipy_memory.tools import RETAIN, SPECS, Tool, check_input, create_tool, run_recall, run_reflect, run_retain
+from ipy_memory.tools import (
+    MEMORY_EDIT,
+    RECALL,
+    REFLECT,
+    RETAIN,
+    SPECS,
+    Tool,
+    check_input,
+    check_limit,
+    create_tool,
+    run_recall,
+    run_reflect,
+    run_retain,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,6 +165,8 @@ class MemorySession(SessionLife):
         ToolResult
             The exact text, and the hits (``.frame()``).
         """
+        check_input(RECALL, {"query": query})
+        limit = check_limit(RECALL, limit)
         backend = self._one_bank(bank) if bank is not None else None
         return run_recall(self, query, backend=backend, limit=limit, touch=touch, cancel=cancel, traces=traces)
 
@@ -159,18 +174,21 @@ class MemorySession(SessionLife):
         self, query: str, context: str | None = None, *, touch: bool = True, bank: str | None = None
     ) -> ToolResult:
         """Answer a question from memory as a whole; the hits it used are in the result."""
+        check_input(REFLECT, {"query": query} if context is None else {"query": query, "context": context})
         backend = self._one_bank(bank) if bank is not None else None
         return run_reflect(self, query, context, backend=backend, touch=touch)
 
     def retain(
-        self, items: str | Sequence[str | RetainItem | Mapping[str, str]], context: str | None = None
+        self,
+        items: str | RetainItem | Mapping[str, str] | Sequence[str | RetainItem | Mapping[str, str]],
+        context: str | None = None,
     ) -> ToolResult:
         """Store one or more items.
 
         Parameters
         ----------
         items
-            A text, or a list of texts, :class:`RetainItem` or mappings ``{content, context?}``.
+            A text, a :class:`RetainItem` or a mapping ``{content, context?}``, or a list of those.
         context
             Where the items come from, for those that do not say.
 
@@ -179,7 +197,10 @@ class MemorySession(SessionLife):
         NotStoredError
             Anything was not stored; what could be stored is (T-06).
         """
-        wanted = [_item(item, context) for item in ([items] if isinstance(items, str) else items)]
+        listed = [items] if isinstance(items, str | RetainItem | Mapping) else items
+        if not isinstance(listed, Iterable):
+            raise ToolInputError(f"retain: field 'items' must be a array, not {type(items).__name__}")
+        wanted = [_item(item, context) for item in listed]
         if not wanted:
             raise ToolInputError("retain: field 'items' needs at least 1 item")
         result = run_retain(self, wanted)
@@ -194,6 +215,7 @@ class MemorySession(SessionLife):
 
     def edit_memory(self, **given: Any) -> ToolResult:
         """Carry out the ``memory_edit`` tool: ``op``, ``id`` and what the operation needs (M-02 to M-04)."""
+        check_input(MEMORY_EDIT, given)
         return self._addressable("memory_edit").edit(**given)
 
     def change(
@@ -235,6 +257,9 @@ class MemorySession(SessionLife):
         Edited
             How it went, and the memory as it was before; for :meth:`undo`.
         """
+        given = {"content": content, "importance": importance, "replacement_id": replacement_id}
+        asked = {name: value for name, value in given.items() if value is not None}
+        check_input(MEMORY_EDIT, {"op": op, "id": id, **asked})
         return self._editable().change(
             op,
             id,
@@ -518,8 +543,11 @@ def _here() -> str:
 
 def _item(item: str | RetainItem | Mapping[str, str], context: str | None) -> RetainItem:
     if isinstance(item, str):
-        return RetainItem(item, context)
-    if isinstance(item, RetainItem):
-        return item
-    check_input(RETAIN, {"items": [item]})
-    return RetainItem(item["content"], item.get("context", context))
+        item = RetainItem(item, context)
+    given = {"content": item.content, "context": item.context} if isinstance(item, RetainItem) else item
+    check_input(RETAIN, {"items": [_without_none(given) if isinstance(given, Mapping) else given]})
+    return item if isinstance(item, RetainItem) else RetainItem(item["content"], item.get("context", context))
+
+
+def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}

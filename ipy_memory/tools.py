@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ipy_memory import text
@@ -178,6 +179,19 @@ def check_input(spec: ToolSpec, given: Mapping[str, Any]) -> None:
     _check(spec.name, "", spec.parameters, given)
 
 
+def check_limit(spec: ToolSpec, limit: int | None) -> int | None:
+    """Return the limit of a face: a whole number of at least 1, or ``None`` for the configured one."""
+    if limit is None:
+        return None
+    try:
+        whole = 0 if isinstance(limit, bool) else index(limit)
+    except TypeError:
+        whole = 0
+    if whole < 1:
+        raise ToolInputError(f"{spec.name}: limit must be a whole number of at least 1, not {limit!r}")
+    return whole
+
+
 _TYPES: Mapping[str, tuple[type, ...]] = {"string": (str,), "number": (int, float), "array": (list, tuple)}
 
 
@@ -198,15 +212,15 @@ def _check(tool: str, path: str, schema: Mapping[str, Any], value: Any) -> None:
             _check(tool, path + name, known[name], inner)
         return
     expected: tuple[type, ...] = _TYPES[kind]
-    if isinstance(value, bool) or not isinstance(value, expected):
+    if isinstance(value, bool) or not isinstance(value, expected) or value != value:  # not a number is no number
         raise ToolInputError(f"{tool}: field {where!r} must be a {kind}, not {type(value).__name__}")
     if "enum" in schema and value not in schema["enum"]:
         raise ToolInputError(f"{tool}: field {where!r} must be one of {', '.join(schema['enum'])}")
     if isinstance(value, list | tuple):
         if len(value) < schema.get("minItems", 0):
             raise ToolInputError(f"{tool}: field {where!r} needs at least {schema['minItems']} item")
-        for index, inner in enumerate(value):
-            inner_path = f"{path}[{index}]."
+        for number, inner in enumerate(value):
+            inner_path = f"{path}[{number}]."
             _check(tool, inner_path if schema["items"]["type"] == "object" else inner_path[:-1], schema["items"], inner)
 
 

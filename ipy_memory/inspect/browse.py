@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import MemoryNotFoundError, ToolInputError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 PAGE = 1000
 """How many rows a page has."""
+_MOST = 1 << 60
 
 
 def memories(
@@ -73,13 +75,17 @@ def find(
     offset: int,
 ) -> listing.Page:
     """Return a page of rows."""
-    if (limit is not None and limit < 1) or offset < 0:
-        raise ToolInputError("memories: limit must be at least 1 and offset at least 0")
+    if not (limit is None or _is_count(limit, 1)) or not _is_count(offset, 0):
+        raise ToolInputError("memories: limit must be a whole number of at least 1 and offset one of at least 0")
     if served := server_backend(session):
         return remote.page(served, bank or served.retain_bank, where, limit=limit, offset=offset)
     backend = local_backend(session, "browsing")
     banks = open_banks(backend, chosen_targets(backend, bank))
     return listing.page(banks, stores, where, limit=limit, offset=offset)
+
+
+def _is_count(value: object, least: int) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= _MOST
 
 
 def chain(session: MemorySession, memory_id: str, bank: str | None = None) -> DataFrame:

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ipy_memory")
 
+_MOST_HITS = 1_000_000
+"""What a larger limit amounts to: SQLite counts no further than its own integers."""
+
 _PART = 500
 """How many items are written between two looks at the room that is left."""
 
@@ -138,7 +141,7 @@ class MnemopiBackend:
         return scoped_recall(
             list(filter(None, (self._opened(target, TOUCH if touch else READ) for target in self.recall_targets()))),
             query,
-            limit or self.config.recall_limit,
+            min(limit or self.config.recall_limit, _MOST_HITS),
             project_bank=self.scope.retain_bank if tagged else None,
             shared_bank=self.scope.global_bank if tagged else None,
             should_touch=touch,

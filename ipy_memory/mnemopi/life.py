@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -214,7 +215,7 @@ class MnemopiSession(MnemopiBackend):
 
     def search(self, query: str, limit: float | None = None) -> Mapping[str, Any]:
         """Return what the search command answers (M-07)."""
-        most = _SEARCH_DEFAULT if limit is None else min(max(int(limit), 1), _SEARCH_MOST)
+        most = _SEARCH_DEFAULT if limit is None or math.isnan(limit) else int(min(max(limit, 1), _SEARCH_MOST))
         items = []
         for hit in self.recall(query).hits[:most]:
             known: dict[str, Any] = {"source": hit.source, "timestamp": hit.timestamp, "score": hit.score}
