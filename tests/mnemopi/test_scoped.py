@@ -102,7 +102,7 @@ def test_rows_that_the_merge_cuts_are_counted_too(banks: list[Bank]) -> None:
 
 
 @pytest.mark.claim("R-21")
-def test_a_failing_bank_is_logged_and_the_others_answer(banks: list[Bank], caplog: pytest.LogCaptureFixture) -> None:
+def test_b062_a_failing_bank_is_logged_and_others_answer(banks: list[Bank], caplog: pytest.LogCaptureFixture) -> None:
     banks[0].connection.execute("DROP TABLE working_memory")
     with caplog.at_level(logging.WARNING, "ipy_memory"):
         answer = ask(banks, "deployed")

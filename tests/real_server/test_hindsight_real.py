@@ -286,7 +286,7 @@ def check_whole(me: Agent, remote: Remote, lines: int) -> None:
 
 @pytest.mark.claim("Q-08")
 @pytest.mark.parametrize(("lines", "safe"), [(900, False), (900, True), (1500, True)])
-def test_both_ends_of_a_long_item_are_found(lines: int, safe: bool, agent: Open, remote: Remote) -> None:
+def test_b048_both_ends_of_a_long_item_are_found(lines: int, safe: bool, agent: Open, remote: Remote) -> None:
     # Without a document id the server keeps the first 10,000 tokens of an item, which 900 lines do not reach.
     me = agent(safeRetain=safe)
     me.session.retain(report_of(lines))
@@ -305,7 +305,7 @@ def test_both_ends_of_a_long_session_are_found(scoping: str, agent: Open, remote
 
 
 @pytest.mark.claim("E-01")
-def test_odd_characters_neither_stop_a_batch_nor_a_recall(agent: Open, remote: Remote) -> None:
+def test_b052_odd_characters_neither_stop_a_batch_nor_a_recall(agent: Open, remote: Remote) -> None:
     me = agent()
     odd = ["Half a pair \ud83d ends", "A NUL \x00 inside", "Whole 😀 naïve 日本語"]
     me.session.retain(odd)

@@ -168,7 +168,7 @@ def test_a_safe_resend_does_not_double(losses: int, agent: Open, remote: Remote)
 
 
 @pytest.mark.claim("E-02")
-def test_a_server_that_hangs_is_left_after_the_limit(
+def test_b051_a_server_that_hangs_is_left_after_the_limit(
     agent: Open, remote: Remote, hindsight_server: HindsightServer
 ) -> None:
     me = agent(recallTimeoutMs=1000)
