@@ -150,7 +150,7 @@ class HindsightServer:
         self.port = free_port()
         self.base_url = f"http://127.0.0.1:{self.port}"
         self.log = directory / "server.log"
-        self._python = python
+        self.python = python
         self._home = directory / "home"
         self._pid_file = directory / "server.pid"
         self._environment = server_environment(self._home, database.url, stub.url, api_key)
@@ -177,7 +177,7 @@ class HindsightServer:
         """Start the server and wait until it says that it is healthy."""
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
-                [self._python, "-m", "hindsight_api.main", "--host", "127.0.0.1", "--port", str(self.port)],
+                [self.python, "-m", "hindsight_api.main", "--host", "127.0.0.1", "--port", str(self.port)],
                 cwd=self._home,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
