@@ -39,7 +39,7 @@ The terms add up to the base but for the last digit of a float.
 TERMS = ("keyword", "fts", "dense", "importance")
 FACTORS = ("recency", "temporal", "tier", "veracity", "current", "fact")
 REASON_COLUMNS: Mapping[str, str] = {
-    "matched": "the words of the query that the memory has",
+    "matched": "the words of the query that the memory has, or has a synonym of",
     "origin": "how it was found: fts, vec, or fallback (one of the newest, as no word of the query was found)",
     "score_rank": "position by score in its bank, from 1, before variety was weighed",
     "bank_rank": "position in its bank's answer, from 1, before the banks were merged",

@@ -87,7 +87,7 @@ def _account(
     candidate.terms = {"keyword": lexical}
     candidate.factors = {"fact_factor": scoring.fact_factor(fact.confidence, fts)}
     groups = scoring.grouped(variants for _, variants in asked)
-    candidate.matched = scoring.matched_words(groups, scoring.Document(fact.searchable))
+    candidate.matched = scoring.matched_words(groups, scoring.typed_words(asked), scoring.Document(fact.searchable))
     if score <= 0:
         candidate.left(Step.NO_SHARED_TERM)
         candidate.detail = "only words that say nothing by themselves"

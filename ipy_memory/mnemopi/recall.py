@@ -324,7 +324,7 @@ def _entry(
             "temporal_factor": scoring.temporal_factor(question.temporal_weight, near),
             **factors,
         }
-        candidate.matched = scoring.matched_words(question.words.groups, document)
+        candidate.matched = scoring.matched_words(question.words.groups, question.words.typed, document)
     return entry
 
 
@@ -368,7 +368,7 @@ def _account(
     for rowid, lexical in dropped.items():
         how, id_ = found[rowid], looked_at[rowid]
         parts = account.rounded(lexical, how.similarity, how.fts)
-        matched = scoring.matched_words(question.words.groups, documents[rowid])
+        matched = scoring.matched_words(question.words.groups, question.words.typed, documents[rowid])
         account.below_floor(trace, tier, id_, parts, how.origin, matched, lexical)
     query = lexicon.fts_query(question.text)
     account.not_looked_at(trace, bank, tier, looked_at.values(), query, question.visible, limit)

@@ -131,6 +131,8 @@ def _parts(variant: str) -> Iterable[str]:
 
 Groups = tuple[tuple[Group, int], ...]
 """Different groups, each with how often the query has it."""
+Typed = dict[tuple[str, ...], tuple[str, ...]]
+"""For the variants of each group, the words of the query that it stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +142,14 @@ class Words:
     expanded: tuple[str, ...]
     groups: Groups
     phrase: str
+    typed: Typed
 
     @classmethod
     def of(cls, query: str) -> Words:
         """Return the prepared words of a query."""
-        return cls(tuple(lexicon.expanded(query)), grouped(lexicon.groups(query)), lexicon.normalise(query))
+        groups = lexicon.groups(query)
+        typed = typed_words(zip(lexicon.tokenise(query), groups, strict=True))
+        return cls(tuple(lexicon.expanded(query)), grouped(groups), lexicon.normalise(query), typed)
 
 
 def grouped(groups: Iterable[Sequence[str]]) -> Groups:
@@ -313,6 +318,15 @@ def fact_score(lexical: float, confidence: float, fts: float) -> float:
     return js.round4(lexical * fact_factor(confidence, fts))
 
 
-def matched_words(groups: Groups, document: Document) -> tuple[str, ...]:
-    """Return the words of a query that a text matches."""
-    return tuple(dict.fromkeys(group.variants[0] for group, _ in groups if group.matches(document)))
+def typed_words(asked: Iterable[tuple[str, Sequence[str]]]) -> Typed:
+    """Return the words of a query by the variants that each brings; synonyms bring the same ones."""
+    typed: Typed = {}
+    for word, variants in asked:
+        there = typed.get(tuple(variants), ())
+        typed[tuple(variants)] = there if word in there else (*there, word)
+    return typed
+
+
+def matched_words(groups: Groups, typed: Typed, document: Document) -> tuple[str, ...]:
+    """Return the words of a query, as they were typed, that a text matches."""
+    return tuple(word for group, _ in groups if group.matches(document) for word in typed[group.variants])

@@ -50,7 +50,7 @@ class Candidate:
         What each part adds to the score before time and trust count, and what these multiply it by. The score is
         the sum of the terms, times each factor, rounded to four digits.
     matched
-        The words of the query that it has.
+        The words of the query that it has, or has a synonym of, as they were typed.
     rank
         Its position among all rows that the search would give, from 1; for rows beyond the candidate limit too.
     scored_place, place

@@ -84,6 +84,13 @@ def test_an_explained_frame_keeps_its_columns_when_empty(open_here: OpenSession)
     pd.testing.assert_series_equal(explain((), ()).dtypes, explain(found.hits, traces).dtypes)
 
 
+def test_the_matched_words_are_those_that_were_typed(open_here: OpenSession) -> None:
+    session, traces = open_here(), []
+    session.retain("Release day is Thursday")
+    found = session.recall("release day, or shipping?", traces=traces)
+    assert with_reasons(found.frame(), found.hits, traces).loc[0, "matched"] == ["release", "day"]
+
+
 def test_a_servers_parts_are_reported_and_not_added_up() -> None:
     hits = [Hit("a", "text", score=0.8, parts=ScoreParts(semantic=0.5, reranker=0.9)), Hit("b", "text")]
     frame = explain(hits)
