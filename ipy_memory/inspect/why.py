@@ -49,7 +49,7 @@ class Verdict:
     by, by_bank
         The memory that pushed it out.
     matched
-        The words of the query that it has.
+        The words of the query that it has, or has a synonym of, as they were typed.
     """
 
     id: str
@@ -97,7 +97,8 @@ def why(session: MemorySession, memory_id: str, query: str, *, limit: int | None
     if not found:
         raise MemoryNotFoundError(
             f"No memory has the id {memory_id}.",
-            hint="recall and %memory browse show ids; annotations and entities are never recalled themselves",
+            hint="recall and %memory browse show ids, and %memory why --all QUERY needs none; annotations and entities"
+            " are never recalled themselves",
         )
     return max(found, key=_progress)
 

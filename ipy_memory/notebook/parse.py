@@ -164,10 +164,10 @@ def variable(text: str) -> str:
     return text
 
 
-def one_of(name: str, given: str, choices: tuple[str, ...]) -> str:
+def one_of(name: str, given: str, choices: tuple[str, ...], more: str = "") -> str:
     """Return a choice as given, or raise an error that names the valid ones (S-11)."""
     if given in choices:
         return given
     near = difflib.get_close_matches(given.lower(), choices, n=1)
     nearest = f"did you mean {near[0]}? " if near else ""
-    raise MagicError(f"{name} cannot be {given!r}", hint=f"{nearest}valid are {', '.join(choices)}")
+    raise MagicError(f"{name} cannot be {given!r}", hint=f"{nearest}valid are {', '.join(choices)}{more}")

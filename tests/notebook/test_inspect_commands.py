@@ -80,10 +80,14 @@ def test_why_answers_for_a_hit_and_for_a_miss(real: Notebook) -> None:
         ("%memory why --all", MagicError, "takes a query"),
         ("%memory why --everywhere x y", MagicError, "goes with --all"),
         ("%memory why nothing deploy", MemoryNotFoundError, "browse"),
+        ("%memory why nothing deploy", MemoryNotFoundError, "why --all"),
+        ("%memory why 716b --limit 3 deploy", MagicError, "in front"),
         ("%memory browse --bank projct", BankNotFoundError, "no bank 'projct'"),
         ("%memory browse --state dead", ToolInputError, "superseded"),
         ("%memory browse --store drawer", ToolInputError, "episodic"),
         ("%memory browse --limit none", MagicError, "whole number"),
+        ("%memory browse --since yesterday", MagicError, "a date such as 2026-05-31"),
+        ("%memory browse --until 31.5.2026", MagicError, "a date such as 2026-05-31"),
         ("%memory chain", MagicError, "one id"),
         ("%memory banks all", MagicError, "nothing more"),
         ("%memory update", MagicError, "an id and a text"),
@@ -91,6 +95,8 @@ def test_why_answers_for_a_hit_and_for_a_miss(real: Notebook) -> None:
         ("%memory update --importance 2 716b", MagicError, "from 0 to 1"),
         ("%memory update --from nothing 716b", MagicError, "no variable nothing"),
         ("%memory update 716b text", MemoryNotFoundError, "716b"),
+        ("%memory update 716b --importance 0.9", MagicError, "%memory update -- ID TEXT"),
+        ("%memory update 716b --dry-run=1 text", MagicError, "in front"),
         ("%memory forget", MagicError, "one id"),
         ("%memory forget 716b", MemoryNotFoundError, "716b"),
         ("%memory invalidate 716b", MemoryNotFoundError, "716b"),
@@ -144,6 +150,9 @@ def test_browse_filters_pages_and_binds_the_frame(real: Notebook) -> None:
     assert real.run("rest.shape").result == second.result.shape
     assert type(second.result[["id"]]) is pd.DataFrame
     assert plain(real, "%memory browse --since 2027") == "No such memories."
+    assert plain(real, "%memory browse --until 2026-06-02T00:00") != "No such memories."
+    assert plain(real, "%memory browse tea --limit 5").startswith("No such memories. --limit was searched for")
+    assert plain(real, "%memory browse -- tea --limit 5") == "No such memories."
     assert real.run("%memory browse;").outputs == []
     assert real.run("kept = %memory browse").outputs == []
 
@@ -167,6 +176,15 @@ def test_update_shows_the_difference_and_can_be_undone(real: Notebook, tmp_path:
     assert plain(real, f"%memory show {memory_id}").endswith("{1+1}")
     plain(real, f"%memory update --importance 0.9 {memory_id}")
     assert "importance: 0.9" in plain(real, f"%memory show {memory_id}")
+
+
+def test_a_text_that_begins_like_a_flag_is_taken_behind_the_end_mark(real: Notebook) -> None:
+    memory_id = stored(real, "The deploy target is fly.io")
+    real.run(f"%memory update {memory_id} --importance 0.9")
+    assert real.run(f"%memory show {memory_id}").outputs[0]["text/plain"].endswith("fly.io")
+    plain(real, f"%memory update -- {memory_id} --importance is a flag")
+    assert real.run(f"%memory show {memory_id}").outputs[0]["text/plain"].endswith("--importance is a flag")
+    plain(real, f"%memory update {memory_id} Push with --force and care")
 
 
 @pytest.mark.claim("M-06", "R-11")

@@ -34,6 +34,17 @@ class Command:
 
 
 _COMMANDS: dict[str, Command] = {}
+_OTHER_WORDS = {
+    **dict.fromkeys(("recall", "search"), "%recall"),
+    **dict.fromkeys(("retain", "remember", "add"), "%retain"),
+    **dict.fromkeys(("reflect", "ask"), "%reflect"),
+    **dict.fromkeys(("list", "ls", "find"), "%memory browse"),
+    **dict.fromkeys(("edit", "change"), "%memory update"),
+    **dict.fromkeys(("delete", "remove", "rm"), "%memory forget"),
+    "explain": "%memory why",
+    "help": "%memory -h",
+}
+"""What people type who do not know the name of the command yet."""
 
 
 def command(
@@ -80,7 +91,7 @@ def run(magics: MemoryMagics, line: str) -> object:
     name = name.removesuffix(";") or "status"
     chosen = table().get(name)
     if chosen is None:
-        near = difflib.get_close_matches(name, table(), n=1)
+        near = [_OTHER_WORDS[name]] if name in _OTHER_WORDS else difflib.get_close_matches(name, table(), n=1)
         nearest = f"did you mean {near[0]}? " if near else ""
         raise MagicError(f"%memory has no command {name!r}", hint=f"{nearest}there are {', '.join(table())}")
     parsed = parse(chosen.spec, rest if line.strip() != f"{name};" else ";")
@@ -98,6 +109,19 @@ def _listing() -> object:
     return TableResult(
         ("command", "what it does"), [(each.spec.forms[0], each.spec.summary) for each in table().values()]
     )
+
+
+def id_and_text(parsed: Parsed, spec_name: str) -> tuple[str, str]:
+    """Return the id and the text after it; a flag of the command between them is an error, unless ``--`` was given."""
+    memory_id, _, text = parsed.text.lstrip().partition(" ")
+    first = text.split(maxsplit=1)[0] if text.strip() else ""
+    if not parsed.ended and first.partition("=")[0] in table()[spec_name].spec.flag_names:
+        raise MagicError(
+            f"{first} stands behind the id",
+            hint=f"flags stand in front: %memory {spec_name} {first} …; for a text that begins so:"
+            f" %memory {spec_name} -- ID TEXT",
+        )
+    return memory_id, text
 
 
 def one_word(parsed: Parsed, what: str, spec_name: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from ipy_memory.notebook.commands import command, one_word
+from ipy_memory.notebook.commands import command, one_word, table
 from ipy_memory.notebook.parse import Flag, Parsed, variable, whole_number
 
 if TYPE_CHECKING:
@@ -15,6 +16,13 @@ COLUMNS = ("id", "date", "state", "source", "type", "veracity", "bank", "store",
 ROWS = 50
 """How many rows are shown at once."""
 
+
+def _date(text: str) -> str:
+    if not re.fullmatch(r"\d{4}(-\d\d(-\d\d([T ].*)?)?)?", text, re.ASCII):
+        raise ValueError("a date such as 2026-05-31")
+    return text
+
+
 _FILTERS = (
     Flag("source", "who stored it", "NAME"),
     Flag("type", "such as fact or episode", "NAME"),
@@ -23,8 +31,8 @@ _FILTERS = (
     Flag("cwd", "folder it was stored from", "PATH"),
     Flag("state", "live, superseded or expired", "STATE"),
     Flag("about", "what was made from this memory (with --store all)", "ID"),
-    Flag("since", "stored on this date or later", "DATE"),
-    Flag("until", "stored on this date or before", "DATE"),
+    Flag("since", "stored on this date or later", "DATE", _date),
+    Flag("until", "stored on this date or before", "DATE", _date),
 )
 
 
@@ -57,6 +65,10 @@ def browse(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     if found.attrs["next_offset"] is not None:
         notes.append(f"Further rows: --page {number + 1}")
     empty = "No such memories." if where else "No memories yet."
+    names = table()["browse"].spec.flag_names
+    behind = [word for word in text.split() if word.partition("=")[0] in names]
+    if behind and not parsed.ended:
+        empty += f" {behind[0]} was searched for as text: flags stand in front of it."
     shown = ListFrame(found, COLUMNS, notes=notes, empty=empty, quiet=parsed.quiet)
     if "out" in flags:
         magics.shell.user_ns[flags["out"]] = shown

@@ -6,7 +6,7 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import EditRefusedError, MagicError, MemoryNotFoundError
-from ipy_memory.notebook.commands import command, one_word
+from ipy_memory.notebook.commands import command, id_and_text, one_word
 from ipy_memory.notebook.parse import Flag, Parsed, variable
 from ipy_memory.redact import redact_counted
 
@@ -41,7 +41,7 @@ def _weight(text: str) -> float:
 )
 def update(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Write a new text, as typed; a preview over the whole text is refused."""
-    memory_id, _, typed = parsed.text.lstrip().partition(" ")
+    memory_id, typed = id_and_text(parsed, "update")
     if not memory_id.strip():
         raise MagicError("%memory update takes an id and a text", hint="see %memory update -h")
     content = _content(magics, parsed.flags.get("from"), typed)

@@ -14,12 +14,19 @@ if TYPE_CHECKING:
     from ipy_memory.notebook.result import TextResult
 
 
-@command("use", "|".join(BACKENDS), "Choose the memory backend for this notebook.", choices=lambda _: BACKENDS)
+@command(
+    "use",
+    "|".join(BACKENDS),
+    "Choose the memory backend for this notebook: a Hindsight server, the local banks (mnemopi), or none.",
+    choices=lambda _: BACKENDS,
+)
 def use(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Choose the backend; the next magic opens its session."""
     from ipy_memory.notebook.result import TextResult
 
-    chosen = one_of("the backend", one_word(parsed, "one backend", "use"), BACKENDS)
+    chosen = one_of(
+        "the backend", one_word(parsed, "one backend", "use"), BACKENDS, "; mnemopi is the one in local files"
+    )
     magics.close_session()
     magics.backend = chosen
     return TextResult(f"Memory backend of this notebook: {magics.backend}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipy_memory.errors import MagicError
-from ipy_memory.notebook.commands import command
+from ipy_memory.notebook.commands import command, id_and_text
 from ipy_memory.notebook.parse import Flag, Parsed, whole_number
 
 if TYPE_CHECKING:
@@ -40,10 +40,11 @@ def why(magics: MemoryMagics, parsed: Parsed) -> TextResult | ListFrame:
         return ListFrame(verdicts_frame(found), COLUMNS, notes=notes, empty="No memories.", quiet=parsed.quiet)
     if "everywhere" in parsed.flags:
         raise MagicError("--everywhere goes with --all", hint="an id is looked for in every bank anyway")
-    memory_id, _, query = parsed.text.lstrip().partition(" ")
+    memory_id, query = id_and_text(parsed, "why")
     if not memory_id or not query:
         raise MagicError(
-            "%memory why takes an id and a query", hint="as in: %memory why 716b251a2adcd9e2 deploy target"
+            "%memory why takes an id and a query",
+            hint="as in: %memory why 716b251a2adcd9e2 deploy target, or without an id: %memory why --all deploy target",
         )
     verdict = magics.session.why(memory_id, query, limit=limit)
     return TextResult(str(verdict), frame=verdicts_frame([verdict]))
