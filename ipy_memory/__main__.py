@@ -94,12 +94,19 @@ def _environment(shown: Demo) -> dict[str, str]:
 
 def _lab(shown: Demo) -> NoReturn:
     _need("jupyterlab")
-    copy = shown.folder / NOTEBOOK
     for notebook in notebook_path().parent.glob("*.ipynb"):
         if not (shown.folder / notebook.name).exists():
             shutil.copyfile(notebook, shown.folder / notebook.name)
-    _say(f"Starting JupyterLab on {copy}; Ctrl-C twice ends it.")
-    command = [sys.executable, "-m", "jupyterlab", str(copy)]
+    _say(f"Starting JupyterLab on {shown.folder / NOTEBOOK}; Ctrl-C twice ends it.")
+    # Not the notebook's path: the addresses that the server prints would then lead to an empty launcher.
+    first = f"/lab/tree/{NOTEBOOK}"
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        f"--ServerApp.root_dir={shown.folder}",
+        f"--LabApp.default_url={first}",
+    ]
     if os.name == "posix" and os.geteuid() == 0:
         command.append("--allow-root")
     # In place of this process: signals reach the server, and none is left behind.
