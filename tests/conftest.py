@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
 
 pytest_plugins = ["tests.services.fixtures"]
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.hookimpl(wrapper=True)
