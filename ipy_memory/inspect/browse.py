@@ -80,8 +80,9 @@ def find(
     if served := server_backend(session):
         return remote.page(served, bank or served.retain_bank, where, limit=limit, offset=offset)
     backend = local_backend(session, "browsing")
-    banks = open_banks(backend, chosen_targets(backend, bank))
-    return listing.page(banks, stores, where, limit=limit, offset=offset)
+    with backend.banks.lock:
+        banks = open_banks(backend, chosen_targets(backend, bank))
+        return listing.page(banks, stores, where, limit=limit, offset=offset)
 
 
 def _is_count(value: object, least: int) -> bool:
@@ -99,9 +100,10 @@ def chain(session: MemorySession, memory_id: str, bank: str | None = None) -> Da
     from ipy_memory import frames
 
     backend = local_backend(session, "a chain of replacements")
-    for one in open_banks(backend, chosen_targets(backend, bank)):
-        if start := _by_id(one, memory_id):
-            return frames.memories_frame(_chain(one, start), tz=session.clock.tz)
+    with backend.banks.lock:
+        for one in open_banks(backend, chosen_targets(backend, bank)):
+            if start := _by_id(one, memory_id):
+                return frames.memories_frame(_chain(one, start), tz=session.clock.tz)
     raise MemoryNotFoundError(f"No memory has the id {memory_id}.", hint="%memory browse lists them")
 
 

@@ -19,7 +19,7 @@ from ipy_memory.mnemopi.candidates import DAMAGED
 from ipy_memory.mnemopi.change import backup_beside
 from ipy_memory.mnemopi.completion import RemoteCompletion
 from ipy_memory.mnemopi.consolidation import promote_before_trim
-from ipy_memory.mnemopi.readers import READ, TOUCH, WRITE, OpenBanks, Target, name_in_file
+from ipy_memory.mnemopi.readers import READ, TOUCH, WRITE, OpenBanks, Target, alone, name_in_file
 from ipy_memory.mnemopi.recall import PREVIEW_UNITS
 from ipy_memory.mnemopi.scoped import ScopedAnswer, Unopened, scoped_recall
 from ipy_memory.mnemopi.store import retain_items
@@ -108,6 +108,7 @@ class MnemopiBackend:
         """Return the file of one of the scope's banks."""
         return Target(name, bank_path(self.config.db_path, name, self.scope.global_bank))
 
+    @alone
     def recall(
         self,
         query: str,
@@ -126,6 +127,7 @@ class MnemopiBackend:
         notes += vector_report.notes(self.banks.choice, self.banks.all())
         return Answer(found.hits, banks=tuple(target.name for target in self.recall_targets()), notes=tuple(notes))
 
+    @alone
     def ask(
         self,
         query: str,
@@ -159,6 +161,7 @@ class MnemopiBackend:
         """Write the items to the retain bank (T-05 to T-08); what was retained before is promoted, never trimmed."""
         return self.retain_for(items, session_id=self.session_id, cwd=self.cwd)
 
+    @alone
     def retain_for(self, items: Sequence[RetainItem], *, session_id: str, cwd: str) -> Receipt:
         """Write items under another session's id and folder, such as a sub-agent's (S-12)."""
         try:
@@ -192,6 +195,7 @@ class MnemopiBackend:
         """Return the exact entry of a hit (R-09)."""
         return text.mnemopi_bullet(hit)
 
+    @alone
     def edit(
         self,
         op: str,
@@ -211,6 +215,7 @@ class MnemopiBackend:
         )
         return ToolResult(done.text, done.details)
 
+    @alone
     def change(
         self,
         op: editing.Operation,
@@ -245,6 +250,7 @@ class MnemopiBackend:
             self.edits.append((done,))
         return done
 
+    @alone
     def undo(self, done: editing.Edited) -> bool:
         """Take back an update or an invalidation."""
         there = editing.undo(self._existing(WRITE), done)
@@ -261,10 +267,12 @@ class MnemopiBackend:
         self.back_up_once(bank)
         return self.backups[bank.path]
 
+    @alone
     def memory(self, id: str) -> Memory:  # noqa: A002
         """Return one memory in full, from the first bank in scope that has it (R-13)."""
         return editing.find_in(self._existing(READ), id)
 
+    @alone
     def read(self, url: str) -> str:
         """Return what ``memory://<id>`` shows (R-13, M-05)."""
         return editing.read_address(self._existing(READ), url)
@@ -282,6 +290,7 @@ class MnemopiBackend:
         written = name_in_file(path, self.banks.clock) if path.parent.parent.name == "banks" else name
         return OneBankBackend(self, Target(written, path))
 
+    @alone
     def one_file(self, path: Path) -> MnemopiBackend:
         """Return a backend that reads just one bank file, wherever it lies, and writes nothing.
 
@@ -313,10 +322,12 @@ class MnemopiBackend:
             "waiting": self.banks.waiting or None,
         }
 
+    @alone
     def flush(self) -> int:
         """Do the work that waits: vectors, and facts read by a language model; return how much is left (T-13)."""
         return self.banks.drain()
 
+    @alone
     def close(self) -> None:
         """Finish waiting work and close every file."""
         try:
@@ -331,6 +342,7 @@ class MnemopiBackend:
             return "not in use: set mnemopi.llmBaseUrl and mnemopi.llmModel"
         return f"in use: {model.model}, {model.place}" if isinstance(model, RemoteCompletion) else "in use"
 
+    @alone
     def vectors(self) -> vector_report.Vectors:
         """Return which vectors the banks in scope hold, and what computes them; reads only."""
         model = embedder.model if (embedder := self.banks.choice.embedder) else None
@@ -341,6 +353,7 @@ class MnemopiBackend:
                     counted.append(vector_report.bank_vectors(bank, model))
         return vector_report.Vectors(self.banks.choice, tuple(counted))
 
+    @alone
     def reindex_vectors(
         self,
         bank: str | None = None,

@@ -11,6 +11,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
+from weakref import WeakSet
 
 from ipy_memory.clock import ProcessIds
 from ipy_memory.errors import (
@@ -48,6 +49,29 @@ _STEPS_BETWEEN_CHECKS = 20_000
 _TEXT = partial(str, encoding="utf-8", errors="replace")
 
 
+class _Connection(sqlite3.Connection):
+    """A connection that can end what it has begun to read.
+
+    A statement whose reader was interrupted stays open as long as somebody keeps the traceback; it would hold the
+    file as it was, against every later look at it.
+    """
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._cursors: WeakSet[sqlite3.Cursor] = WeakSet()
+
+    def execute(self, *given: Any) -> sqlite3.Cursor:
+        """Carry out a statement, and remember its cursor while it lives."""
+        cursor = self.cursor()
+        self._cursors.add(cursor)
+        return cursor.execute(*given)
+
+    def end_reading(self) -> None:
+        """Close every cursor there is."""
+        for cursor in list(self._cursors):
+            cursor.close()
+
+
 class Bank:
     """One open bank file (make it with :meth:`open`, :meth:`open_readonly` or :meth:`open_for_recall`).
 
@@ -57,7 +81,7 @@ class Bank:
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        connection: _Connection,
         path: Path,
         name: str,
         *,
@@ -81,6 +105,7 @@ class Bank:
         self.memo: dict[str, Any] = {}
         self.pending: list[Pending] = []
         self._depth = 0
+        self._borders = 0
         self.taken_back = 0
         self._counted = 0
         connection.set_progress_handler(self._stop, _STEPS_BETWEEN_CHECKS)
@@ -246,7 +271,7 @@ class Bank:
 
         Whatever ends the block with an exception (Ctrl-C too) takes back all of it.
         """
-        with bank_errors(self.path, self.name, self.cancel):
+        with self._border():
             if self._depth:
                 self._check_transaction()
                 yield self.connection
@@ -291,8 +316,21 @@ class Bank:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Read under the bank's error border; statements in it can be interrupted."""
-        with bank_errors(self.path, self.name, self.cancel):
+        with self._border():
             yield self.connection
+
+    @contextmanager
+    def _border(self) -> Iterator[None]:
+        self._borders += 1
+        failed = True
+        try:
+            with bank_errors(self.path, self.name, self.cancel):
+                yield
+            failed = False
+        finally:
+            self._borders -= 1
+            if failed and not self._borders:
+                self.connection.end_reading()
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -422,7 +460,7 @@ def _cannot_open(path: Path, name: str, reason: str | None) -> BankError:
     )
 
 
-def connect_readonly(path: Path, name: str) -> sqlite3.Connection:
+def connect_readonly(path: Path, name: str) -> _Connection:
     """Connect to an existing file, a bank or not; no byte of it is changed, and Ctrl-C ends each statement."""
     _check_file(path, name)
     connection = _connect(path, _reading_mode(path))
@@ -434,10 +472,16 @@ def _reading_mode(path: Path) -> str:
     return "ro&immutable=1" if _is_frozen(path) else "ro"
 
 
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
+def _connect(path: Path, mode: str) -> _Connection:
     address = f"file:{quote(os.fspath(path.absolute()), errors='surrogateescape')}?mode={mode}"
     connection = sqlite3.connect(
-        address, uri=True, isolation_level=None, timeout=BUSY_MS / 1000, check_same_thread=False, cached_statements=256
+        address,
+        uri=True,
+        isolation_level=None,
+        timeout=BUSY_MS / 1000,
+        check_same_thread=False,
+        cached_statements=256,
+        factory=_Connection,
     )
     connection.text_factory = _TEXT
     try:

@@ -16,7 +16,7 @@ from ipy_memory.mnemopi.backend import MnemopiBackend
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.change import backup_beside
 from ipy_memory.mnemopi.consolidation import promote_before_trim, sleep, sleep_all
-from ipy_memory.mnemopi.readers import WRITE, Target
+from ipy_memory.mnemopi.readers import WRITE, Target, alone
 from ipy_memory.mnemopi.retention import Retention
 from ipy_memory.mnemopi.store import RememberOptions, remember
 from ipy_memory.paths import exists
@@ -74,6 +74,7 @@ class MnemopiSession(MnemopiBackend):
         names = dict.fromkeys((self.scope.retain_bank, *self.scope.recall_banks))
         return [self.target(name) for name in names]
 
+    @alone
     def start(self) -> None:
         """Open the session's own banks and consolidate rows of 12 hours and more (A-13)."""
         for target in self.own_targets():
@@ -81,6 +82,7 @@ class MnemopiSession(MnemopiBackend):
                 sleep(bank)
         self.started = True
 
+    @alone
     def prepare_first_turn(self, prompt: str, messages: Sequence[Message]) -> FirstTurn | None:
         """Recall for the first turn (A-01 to A-05); ``None`` when there is nothing to add.
 
@@ -106,6 +108,7 @@ class MnemopiSession(MnemopiBackend):
 
         return FirstTurn(block, take)
 
+    @alone
     def compaction(self, messages: Sequence[Message]) -> str | None:
         """Return the block to keep when a conversation is about to be compacted, or ``None``."""
         latest = next((message.text for message in reversed(messages) if message.role == "user"), None)
@@ -126,15 +129,18 @@ class MnemopiSession(MnemopiBackend):
         joined = "\n\n".join(filter(None, (text.MNEMOPI_INSTRUCTIONS, self.context(recalled))))
         return turns.truncate_tokens(js.trim(joined), self.config.injection_token_limit)
 
+    @alone
     def end_turn(self, messages: Sequence[Message]) -> None:
         """Retain the latest turns when enough came together (A-09); never raises (A-04)."""
         if self.config.auto_retain:
             self._quietly(lambda: self.retention.end_turn(messages))
 
+    @alone
     def force_retain(self, messages: Sequence[Message]) -> None:
         """Retain what is not yet retained; never raises (A-04)."""
         self._quietly(lambda: self.retention.force(messages))
 
+    @alone
     def enqueue(self, messages: Sequence[Message]) -> None:
         """Retain what is not yet retained and consolidate every bank of the session (A-12)."""
         self.force_retain(messages)
@@ -142,6 +148,7 @@ class MnemopiSession(MnemopiBackend):
             if bank := self.banks.get(target, WRITE):
                 sleep_all(bank)
 
+    @alone
     def finish(self, messages: Sequence[Message]) -> None:
         """End the session: store what is not yet retained (only with automatic retention on) and close (A-13)."""
         try:
@@ -157,6 +164,7 @@ class MnemopiSession(MnemopiBackend):
         """Stay where the session began: a change of scope takes effect in the next one (S-13)."""
         return False
 
+    @alone
     def move(self, settings: Settings, agent_dir: str, cwd: str, messages: Sequence[Message]) -> bool:
         """Go on in another folder: what was said so far is stored in the old bank and not again in the new one."""
         config = mnemopi_config(settings, agent_dir)
@@ -183,6 +191,7 @@ class MnemopiSession(MnemopiBackend):
         """Return the bank files that :meth:`clear` deletes; those that are there."""
         return [target.path for target in self.clear_targets(rescued=rescued) if exists(target.path)]
 
+    @alone
     def back_up(self, files: Sequence[Path]) -> list[Path]:
         """Copy bank files, as of now, beside themselves under the time of day; return the copies.
 
@@ -197,6 +206,7 @@ class MnemopiSession(MnemopiBackend):
                 copies.append(backup_beside(bank))
         return copies
 
+    @alone
     def clear(self, *, rescued: Sequence[str] = (), messages: Sequence[Message] = ()) -> list[Path]:
         """Delete the session's bank files with their -wal and -shm, and begin afresh; return what was deleted.
 
@@ -223,6 +233,7 @@ class MnemopiSession(MnemopiBackend):
             items.append(item | {k: v for k, v in known.items() if v is not None})
         return {"backend": self.name, "query": query, "count": len(items), "items": items}
 
+    @alone
     def save(
         self,
         content: str,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import logging
+import threading
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
 from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError
 from ipy_memory.mnemopi.bank import Bank
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from ipy_memory.mnemopi.config import EngineConfig
 
 _log = logging.getLogger("ipy_memory.mnemopi")
+
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
 
 READ, TOUCH, WRITE = 0, 1, 2
 """How a bank is needed: to read, to count recalls as well, to write (which makes it if it is not there)."""
@@ -49,6 +54,7 @@ class OpenBanks:
 
     A file that was replaced or deleted since (another process cleared it) is opened anew. Where a write can leave
     work behind (vectors, facts read by a language model), the end of the process finishes it too (T-13, B023).
+    Hold ``lock`` for as long as banks are worked on: a session may be called from several threads.
     """
 
     def __init__(
@@ -65,6 +71,7 @@ class OpenBanks:
         self.config = config
         self.choice = choice or Choice(None, "no embedder is known here", "open a session", off=True)
         self.completion = completion
+        self.lock = threading.RLock()
         self._open: dict[Path, _Open] = {}
         self._promised = False
 
@@ -144,6 +151,26 @@ class OpenBanks:
             )
         opener = Bank.open_for_recall if need == TOUCH else Bank.open_readonly
         return opener(target.path, target.name, clock=self.clock, config=self.config, embedder=embedder)
+
+
+class _HasBanks(Protocol):
+    banks: OpenBanks
+
+
+_Owner = TypeVar("_Owner", bound=_HasBanks)
+
+
+def alone(
+    work: Callable[Concatenate[_Owner, _Given], _Found],
+) -> Callable[Concatenate[_Owner, _Given], _Found]:
+    """Let one thread at a time carry out such methods on the same open banks."""
+
+    @functools.wraps(work)
+    def call(owner: _Owner, /, *given: _Given.args, **named: _Given.kwargs) -> _Found:
+        with owner.banks.lock:
+            return work(owner, *given, **named)
+
+    return call
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
