@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ipy_memory.errors import SettingsError
 from ipy_memory.js import WHITESPACE, lower, trim
+from ipy_memory.redact import redact
 from ipy_memory.settings_file import read_file
 from ipy_memory.settings_table import SETTINGS, Layer, Setting, Sourced, Value, number
 
@@ -41,6 +42,7 @@ _LEAST: Mapping[str, int] = {
 _TRUE_WORDS = {"true", "1", "yes"}
 _LEADING_INTEGER = re.compile(rf"[{WHITESPACE}]*([+-]?[0-9]+)")
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]*@")
+_URL_REST = re.compile(r"(://[^?#\s]*[?#])\S+")
 
 
 class SettingRow(NamedTuple):
@@ -148,7 +150,7 @@ def agent_directory(env: Mapping[str, str]) -> str:
 class HindsightConfig:
     """What a Hindsight session needs, in the words of the ``hindsight.*`` settings."""
 
-    api_url: str
+    api_url: str = field(repr=False)
     api_token: str | None = field(repr=False)
     bank_id: str | None
     bank_id_prefix: str
@@ -201,10 +203,10 @@ class MnemopiConfig:
     proactive_linking: bool
     no_embeddings: bool
     embedding_model: str
-    embedding_api_url: str | None
+    embedding_api_url: str | None = field(repr=False)
     embedding_api_key: str | None = field(repr=False)
     llm_mode: str
-    llm_base_url: str | None
+    llm_base_url: str | None = field(repr=False)
     llm_api_key: str | None = field(repr=False)
     llm_model: str | None
     retain_every_n_turns: int
@@ -253,7 +255,10 @@ def _known(name: str) -> Setting:
 def _masked(setting: Setting, value: Value) -> Value:
     if setting.credential and value is not None:
         return "(set)"
-    return _USER_INFO.sub("(set)@", value) if isinstance(value, str) else value
+    # A key may have been put where none belongs.
+    if not isinstance(value, str):
+        return value
+    return redact(_URL_REST.sub(r"\1(set)", _USER_INFO.sub("(set)@", value)))
 
 
 def _read_environment(env: Mapping[str, str], warnings: list[str]) -> Layer:

@@ -26,6 +26,7 @@ from ipy_memory.errors import (
 )
 from ipy_memory.hindsight.backend import HindsightBackend
 from ipy_memory.hindsight.client import HindsightClient, Item
+from ipy_memory.inspect.report import report_text
 from ipy_memory.session import MemorySession, open_session
 from ipy_memory.settings_table import SETTINGS
 from tests.hindsight.raw import RawServer, answer, sending
@@ -327,6 +328,17 @@ def test_g20_the_key_follows_no_redirect_and_echoes_nowhere(
     session.flush()
     shown = f"{caplog.text}{session.notices}{session.diagnose()}{service(session).queue_rows()}{session.status()}"
     assert "bad key [REDACTED]" in shown
+    assert KEY not in shown
+
+
+def test_g13_a_key_in_the_address_is_shown_nowhere(opened: Open) -> None:
+    session = opened(f"http://me:{KEY}@127.0.0.1:1/base?key={KEY}#{KEY}", requestTimeoutMs=1_000)
+    with pytest.raises(HindsightError) as caught:
+        session.recall("x")
+    backend = service(session)
+    shown = f"{caught.value.one_line()}{session!r}{session.status()}{session.settings.table()}{session.settings!r}"
+    shown += f"{backend!r}{backend.config!r}{session.diagnose()}{report_text(session)}"
+    assert "127.0.0.1:1" in shown
     assert KEY not in shown
 
 
