@@ -146,7 +146,7 @@ def undo_last(session: MemorySession) -> str:
     if not backend.edits:
         raise EditRefusedError(
             "There is nothing to undo in this session.",
-            hint="only updates and invalidations can be undone; a copy of the bank lies beside it",
+            hint="only updates and invalidations can be undone, and only by the session that made them",
         )
     last = backend.edits[-1]
     if len(last) > 1 or last[0].undo is not None:

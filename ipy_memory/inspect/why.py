@@ -6,7 +6,7 @@ Nothing is scored here: the verdicts read the engine's own account (:mod:`ipy_me
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import BankError, MemoryNotFoundError
@@ -50,6 +50,8 @@ class Verdict:
         The memory that pushed it out.
     matched
         The words of the query that it has, or has a synonym of, as they were typed.
+    content
+        The text of the memory; empty on a server.
     """
 
     id: str
@@ -65,6 +67,7 @@ class Verdict:
     by: str | None = None
     by_bank: str | None = None
     matched: tuple[str, ...] = ()
+    content: str = field(default="", repr=False)
 
     @property
     def returned(self) -> bool:
@@ -126,7 +129,7 @@ def verdicts_frame(found: Sequence[Verdict]) -> DataFrame:
     """Return verdicts as a frame, one row each."""
     from ipy_memory import frames
 
-    dtypes: dict[str, Any] = {field.name: frames.TEXT for field in fields(Verdict)}
+    dtypes: dict[str, Any] = {one.name: frames.TEXT for one in fields(Verdict)}
     dtypes |= dict.fromkeys(("place", "rank"), frames.WHOLE) | dict.fromkeys(("score", "value", "floor"), frames.NUMBER)
     dtypes["matched"] = "object"
     return frames.table({name: [getattr(one, name) for one in found] for name in dtypes}, dtypes)
@@ -176,7 +179,10 @@ def _judged(
             found += judge(rows.get(target.path, ()), own, answer.hits, most)
         else:
             reason = f"{FAILED}: {failures.get(target.name, 'it cannot be read')}"
-            found += [Verdict(row.id, row.bank, row.store, FAILED, reason) for row in rows.get(target.path, ())]
+            found += [
+                Verdict(row.id, row.bank, row.store, FAILED, reason, content=row.content)
+                for row in rows.get(target.path, ())
+            ]
     return found
 
 
@@ -193,6 +199,7 @@ def _elsewhere(backend: MnemopiBackend, rows_of: Callable[[Bank], Sequence[Memor
             NOT_IN_SCOPE,
             f"in bank {row.bank}, which the scope {backend.config.scoping} does not read here"
             f"{reasons.get(target.path, '')}; it reads {read}",
+            content=row.content,
         )
         for target, bank in readable(backend, others)
         if not isinstance(bank, BankError)
@@ -212,7 +219,8 @@ def _progress(verdict: Verdict) -> int:
 
 def _verdict(row: Memory, candidate: Candidate | None, place: int | None, hits: int, limit: int) -> Verdict:
     if candidate is None:
-        return Verdict(row.id, row.bank, row.store, str(Step.OUT_OF_REACH), "its row cannot be read by a recall")
+        reason = "its row cannot be read by a recall"
+        return Verdict(row.id, row.bank, row.store, str(Step.OUT_OF_REACH), reason, content=row.content)
     returned = candidate.step is Step.RETURNED
     place = place if returned else None
     return Verdict(
@@ -231,6 +239,7 @@ def _verdict(row: Memory, candidate: Candidate | None, place: int | None, hits: 
         by=candidate.by,
         by_bank=candidate.by_bank,
         matched=candidate.matched,
+        content=row.content,
     )
 
 

@@ -69,6 +69,7 @@ def test_why_answers_for_a_hit_and_for_a_miss(real: Notebook) -> None:
     whole = real.run("%memory why --all deploy target")
     assert whole.result["verdict"].tolist().count("returned") == 1
     assert whole.outputs[0]["text/plain"].endswith("1 of 2 memories came back.")
+    assert all(text in whole.outputs[0]["text/plain"] for text in whole.result["content"])
     assert real.run("%memory why --all deploy;").outputs == []
 
 

@@ -47,7 +47,9 @@ def update(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     content = _content(magics, parsed.flags.get("from"), typed)
     importance = parsed.flags.get("importance")
     if content is None and importance is None:
-        raise MagicError("there is nothing to change", hint="type the new text, or give --importance")
+        raise MagicError(
+            "there is nothing to change", hint="type the new text behind the id, or --importance X in front of it"
+        )
     done = magics.session.change(
         "update",
         _id(memory_id),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import ListFrame, TextResult
 
-COLUMNS = ("id", "bank", "store", "verdict", "reason")
+COLUMNS = ("id", "bank", "store", "verdict", "reason", "content")
 
 
 @command(
