@@ -1,8 +1,9 @@
-"""What every test shares: the claim marks count only when the test really ran."""
+"""What every test shares: claim marks count only when the test really ran, and Ctrl-C interrupts."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import signal
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
@@ -24,3 +25,11 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} covers a claim and was skipped: {report.longrepr}"
     return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interrupts() -> Iterator[None]:
+    """Take Ctrl-C: what a shell runs in the background begins with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
