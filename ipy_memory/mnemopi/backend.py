@@ -21,6 +21,7 @@ from ipy_memory.mnemopi.completion import RemoteCompletion
 from ipy_memory.mnemopi.consolidation import promote_before_trim
 from ipy_memory.mnemopi.readers import READ, TOUCH, WRITE, OpenBanks, Target, alone, name_in_file
 from ipy_memory.mnemopi.recall import PREVIEW_UNITS
+from ipy_memory.mnemopi.removal import scrub
 from ipy_memory.mnemopi.scoped import ScopedAnswer, Unopened, scoped_recall
 from ipy_memory.mnemopi.store import retain_items
 from ipy_memory.mnemopi.vector_care import Reindexed, check_answers, fetch_for, reindex_banks
@@ -246,6 +247,10 @@ class MnemopiBackend:
             dry_run=dry_run,
             prepare=(lambda _: None) if purge else self.back_up_once,
         )
+        if purge and not dry_run and done.before is None:
+            # An earlier purge may have been interrupted after its row was gone.
+            for bank in self._existing(WRITE):
+                scrub(bank)
         if not dry_run and done.status in ("updated", "invalidated"):
             self.edits.append((done,))
         return done

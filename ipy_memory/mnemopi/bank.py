@@ -430,6 +430,9 @@ def _translated(error: sqlite3.Error, where: str, cancel: threading.Event | None
     if extended == sqlite3.SQLITE_CORRUPT_VTAB:
         hint = "A full-text index is damaged; no memories are lost. To mend it: %memory doctor --repair"
         return CorruptBankError(message, where=where, hint=hint)
+    if extended == sqlite3.SQLITE_READONLY_DBMOVED:
+        hint = "Try again; nothing was written."
+        return BankError("The bank's file was deleted or replaced meanwhile.", where=where, hint=hint)
     kind, hint = _BY_CODE.get(code, (BankError, "Look at the bank with %memory doctor."))
     return kind(message, where=where, hint=hint)
 
