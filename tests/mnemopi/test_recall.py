@@ -407,18 +407,18 @@ def test_vectors_find_what_words_do_not(path: Path) -> None:
         assert recall_enhanced(bank, "sailing", 8, IN_CHANNEL) == []
 
 
-def test_numpy_is_not_met_without_a_query_vector() -> None:
+def test_numpy_is_not_met_without_a_query_vector(tmp_path: Path) -> None:
     import subprocess
     import sys
 
     code = (
-        "import sys, tempfile; from ipy_memory.mnemopi.bank import Bank; from ipy_memory.clock import FixedClock;"
-        "from ipy_memory.mnemopi.scoped import scoped_recall; folder = tempfile.mkdtemp();"
-        f"bank = Bank.open(folder + '/m.db', 'proj', clock=FixedClock({NOW!r}));"
+        "import sys; from ipy_memory.mnemopi.bank import Bank; from ipy_memory.clock import FixedClock;"
+        "from ipy_memory.mnemopi.scoped import scoped_recall;"
+        f"bank = Bank.open(sys.argv[1], 'proj', clock=FixedClock({NOW!r}));"
         "scoped_recall([bank], 'x', 8); bank.close();"
         "print(sorted({'numpy', 'pandas', 'httpx', 'IPython', 'sqlite_utils'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "m.db"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 

@@ -27,7 +27,8 @@ def test_nbval_finds_every_output_as_it_is_stored(tmp_path: Path) -> None:
     command += ["-p", "nbval.plugin", "--nbval", "--nbval-current-env", "--nbval-sanitize-with", RULES]
     command += ["--nbval-cell-timeout", str(CELL_SECONDS), *notebooks()]
     # No other plugin: one that shuffles tests would shuffle cells.
-    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment(tmp_path)}
+    # Its kernels are killed, and leave their temporary files.
+    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment(tmp_path), "TMPDIR": str(tmp_path)}
     ended = subprocess.run(command, env=alone, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     counts = ended.stdout.splitlines()[-1]
