@@ -1,4 +1,4 @@
-"""What every test shares: claim marks count only when the test really ran, and Ctrl-C interrupts."""
+"""What every test shares: claim marks count only when the test really ran, Ctrl-C interrupts, no home is needed."""
 
 from __future__ import annotations
 
@@ -33,3 +33,13 @@ def _interrupts() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what shells, kernels and plots write out of the person's home, which may not be writable."""
+    folder = tmp_path_factory.mktemp("places")
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "MPLCONFIGDIR"):
+            patched.setenv(name, str(folder / name.lower()))
+        yield

@@ -70,6 +70,7 @@ class _Connection(sqlite3.Connection):
         """Close every cursor there is."""
         for cursor in list(self._cursors):
             cursor.close()
+        self._cursors.clear()
 
 
 class Bank:
@@ -106,6 +107,7 @@ class Bank:
         self.pending: list[Pending] = []
         self._depth = 0
         self._borders = 0
+        self._ended: Exception | None = None
         self.taken_back = 0
         self._counted = 0
         connection.set_progress_handler(self._stop, _STEPS_BETWEEN_CHECKS)
@@ -282,8 +284,9 @@ class Bank:
                 )
             try:  # BEGIN belongs inside: an interrupt may come just after it
                 self.connection.execute("BEGIN IMMEDIATE")
-                self._depth = 1
+                self._depth, self._ended = 1, None
                 yield self.connection
+                self._check_transaction()
                 self._depth = 0
                 self.connection.execute("COMMIT")
             except BaseException:
@@ -302,11 +305,13 @@ class Bank:
             connection.execute(f"SAVEPOINT {mark}")
             try:
                 yield connection
-            except BaseException:
+            except BaseException as error:
                 self.taken_back += 1
                 if connection.in_transaction:
                     connection.execute(f"ROLLBACK TO {mark}")
                     connection.execute(f"RELEASE {mark}")
+                elif isinstance(error, Exception):
+                    self._ended = self._ended or error
                 raise
             else:
                 connection.execute(f"RELEASE {mark}")
@@ -354,6 +359,7 @@ class Bank:
     def close(self) -> None:
         """Close the file; harmless when it is closed already."""
         self.memo.clear()
+        self.connection.end_reading()  # a statement that is still open would keep the file open too
         self.connection.close()
 
     def _stop(self) -> int:
@@ -363,6 +369,8 @@ class Bank:
     def _check_transaction(self) -> None:
         # SQLite ends a transaction by itself on some errors (a full disk); going on would commit piece by piece.
         if not self.connection.in_transaction:
+            if isinstance(self._ended, sqlite3.Error | BankError):
+                raise self._ended
             raise BankError(
                 "The transaction was taken back by SQLite.",
                 where=self.where,

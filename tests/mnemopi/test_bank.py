@@ -300,3 +300,12 @@ def test_paths_may_hold_any_sign(tmp_path: Path) -> None:
     assert path.is_file()
     with Bank.open_readonly(path, "proj", clock=CLOCK) as bank:
         assert stored(bank) == []
+
+
+def test_closing_lets_go_of_a_file_that_was_read_in_part(path: Path, bank: Bank) -> None:
+    kept = bank.connection.execute("SELECT name FROM sqlite_schema")
+    assert kept.fetchone() is not None
+    bank.close()
+    bank.close()
+    # SQLite takes the log away when nothing holds the file any more.
+    assert not path.with_name(f"{path.name}-wal").exists()
