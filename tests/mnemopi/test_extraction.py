@@ -31,7 +31,33 @@ def test_sentence_patterns(text: str, facts: list[str]) -> None:
     assert heuristic_facts(text) == facts
 
 
-@given(st.lists(st.sampled_from(["I", "you", "my", "name", "is", "am", "use", "like", "always", "never", "and", "but", ".", ";", ",", "!", "x", "\xa0", "é"])))
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "I",
+                "you",
+                "my",
+                "name",
+                "is",
+                "am",
+                "use",
+                "like",
+                "always",
+                "never",
+                "and",
+                "but",
+                ".",
+                ";",
+                ",",
+                "!",
+                "x",
+                "\xa0",
+                "é",
+            ]
+        )
+    )
+)
 def test_what_is_found_is_short_unique_and_trimmed(words: list[str]) -> None:
     facts = heuristic_facts(" ".join(words))
     assert len(facts) <= FACT_LIMIT
