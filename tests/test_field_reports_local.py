@@ -21,6 +21,7 @@ from ipy_memory.errors import (
     MagicError,
     MemoryToolkitError,
     NotABankError,
+    NotStoredError,
     SettingsError,
     ToolInputError,
 )
@@ -235,6 +236,15 @@ class TestOddCells:
         with pytest.raises(CorruptBankError) as caught:
             session.change("forget", session.memories()["id"][0])
         assert "doctor --repair" in caught.value.one_line()
+
+    def test_what_ended_a_whole_call_is_the_reason_given(self, session: MemorySession) -> None:
+        session.retain("a blue harbour")
+        path = file_of(session)
+        # No further row fits in: SQLite takes the whole transaction back by itself.
+        altered(path, f"INSERT INTO memoria_facts (id, session_id) VALUES ({2**63 - 1}, 'x')")
+        with pytest.raises(NotStoredError, match="full"):
+            session.retain(["a red harbour", "I prefer the green harbour. My budget is 500 euros."])
+        assert len(session.memories()) == 1
 
     def test_a_number_beyond_javascripts_is_infinite(self) -> None:
         assert number_text(10**400) == "Infinity"
