@@ -112,7 +112,9 @@ class SessionLife:
         return self.backend if self.backend is not None and self.backend.name == self.chosen else None
 
     def install_backend(self) -> None:
-        """Make the backend that the settings choose; nothing is opened or sent yet."""
+        """Make the backend that the settings choose, and close the one before; nothing is opened or sent yet."""
+        if self.backend is not None:
+            self.backend.close()
         self.backend = resolve_backend(self, embedder=self._embedder, completion=self._completion)
         self._begun = False
 

@@ -618,6 +618,14 @@ def test_clears_within_one_second_keep_a_copy_each(world: World) -> None:
     assert kept == ["The harbour opens at six.", "The harbour opens at seven."]
 
 
+def test_a_backend_that_is_replaced_lets_go_of_its_files(world: World) -> None:
+    session = world.open("mnemopi")
+    session.retain("The harbour opens at six.")
+    session.install_backend()
+    assert not world.bank().with_name("mnemopi.db-wal").exists()
+    assert session.recall("harbour").hits
+
+
 @both
 def test_a_sub_agent_clears_nothing(world: World, backend: str) -> None:
     child = world.open(backend).child()
