@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Generator, Iterator
 
@@ -10,9 +11,11 @@ from hypothesis import settings
 
 pytest_plugins = ["tests.services.fixtures"]
 
-# How long an example takes says more of the machine than of the code.
+# How long an example takes says more of the machine than of the code. In CI the examples are the same on every run, so
+# that a change is judged by what it changed; everywhere else they are new each time.
 settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.load_profile("same" if os.environ.get("CI") else "untimed")
 
 
 @pytest.hookimpl(wrapper=True)
