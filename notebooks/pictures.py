@@ -19,8 +19,8 @@ from playwright.sync_api import Page
 from notebooks.refresh import CELL_SECONDS, chosen
 from tests.services.jupyterlab import chromium, running_lab
 
-WIDTH = 1220
-"""Of the window: with the file browser beside it, a notebook gets 900 pixels of it."""
+WIDTH = 1280
+"""Of the window: with the file browser beside it, a notebook gets 950 pixels of it."""
 
 TALL = 14_000
 """A window in which every notebook fits, since JupyterLab draws only the cells in sight."""
