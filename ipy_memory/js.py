@@ -23,6 +23,7 @@ _SEPARATORS = re.compile("[\x1c-\x1f]")  # white space to Python alone
 _DECIMAL = re.compile(r"[+-]?(?:Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)", re.ASCII)
 _RADIX = re.compile(r"0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_json_string = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def units(text: str) -> int:
@@ -188,7 +189,7 @@ def json_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        text = json.dumps(pairs(value), ensure_ascii=False)
+        text = _json_string(pairs(value))
         return _SURROGATE.sub(lambda lone: f"\\u{ord(lone.group()):04x}", text)
     if isinstance(value, int | float):
         return number_text(value) if math.isfinite(_double(value)) else "null"

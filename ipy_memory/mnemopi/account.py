@@ -5,31 +5,45 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipy_memory import js
-from ipy_memory.mnemopi import candidates, rerank
+from ipy_memory.mnemopi import candidates, rerank, scoring
 from ipy_memory.mnemopi.trace import Step
+from ipy_memory.mnemopi.visibility import EXPIRED, hidden
 from ipy_memory.model import ScoreParts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ipy_memory.mnemopi.bank import Bank
-    from ipy_memory.mnemopi.candidates import Hidden, Tier, Visibility
+    from ipy_memory.mnemopi.entries import Entry, Found
+    from ipy_memory.mnemopi.scoring import Factors, Words
+    from ipy_memory.mnemopi.stored import Tier
     from ipy_memory.mnemopi.trace import Candidate, Trace
+    from ipy_memory.mnemopi.visibility import Hidden, Visibility
     from ipy_memory.model import Hit
 
 EVERY_ROW = 1 << 30
 """A limit that no bank reaches: to learn the rank of rows beyond the candidate limit."""
 
 
-def below_floor(
-    trace: Trace, tier: Tier, id_: str, parts: ScoreParts, origin: str, matched: tuple[str, ...], lexical: float
-) -> None:
+def below_floor(trace: Trace, tier: Tier, how: Found, words: Words, lexical: float) -> None:
     """Note a row that was looked at and matches too little."""
-    candidate = trace.candidate(tier.name, id_)
+    candidate = trace.candidate(tier.name, how.row.id)
+    candidate.origin, candidate.matched = how.origin, scoring.matched_words(words, how.row.document)
+    candidate.parts = ScoreParts(keyword=js.round4(lexical), dense=js.round4(how.similarity), fts=js.round4(how.fts))
     # One of the newest, which stand in where no row has a word of the query: it is no match at all.
-    candidate.left(Step.BELOW_FLOOR if matched or origin != "fallback" else Step.NO_SHARED_TERM)
-    candidate.origin, candidate.parts, candidate.matched = origin, parts, matched
+    candidate.left(Step.BELOW_FLOOR if candidate.matched or how.origin != "fallback" else Step.NO_SHARED_TERM)
     candidate.value, candidate.floor = lexical, trace.floor
+
+
+def scored(
+    trace: Trace, entry: Entry, how: Found, words: Words, base: float, terms: Mapping[str, float], factors: Factors
+) -> None:
+    """Note how a row got its score."""
+    candidate = trace.candidate(entry.tier, entry.id)
+    candidate.origin, candidate.matched = how.origin, scoring.matched_words(words, how.row.document)
+    candidate.parts, candidate.score, candidate.base = entry.hit.parts, entry.score, base
+    candidate.terms = terms
+    candidate.factors = {f"{name}_factor": factor for name, factor in factors._asdict().items()}
 
 
 def not_looked_at(
@@ -37,7 +51,7 @@ def not_looked_at(
 ) -> None:
     """Note for the watched rows of a tier that were not looked at why they were not."""
     missing = trace.watch - set(looked_at)
-    states = candidates.hidden(bank, tier, missing, visible) if missing else {}
+    states = hidden(bank, tier.table, missing, visible) if missing else {}
     open_ids = [id_ for id_, state in states.items() if not state.reasons]
     ranks = candidates.places(bank, tier, query, visible, open_ids) if open_ids else {}
     for id_, state in sorted(states.items()):
@@ -55,7 +69,7 @@ def _hidden(candidate: Candidate, state: Hidden) -> None:
     candidate.detail = "; ".join(state.reasons)
     if state.superseded_by is not None:
         candidate.left(Step.SUPERSEDED, by=state.superseded_by)
-    elif candidates.EXPIRED in state.reasons:
+    elif EXPIRED in state.reasons:
         candidate.left(Step.EXPIRED)
         candidate.detail = state.valid_until
     else:
@@ -128,8 +142,3 @@ def _dropped(trace: Trace, hits: Iterable[Hit], kept: Iterable[Hit]) -> list[tup
 
 def _score(hit: Hit) -> float:
     return hit.score or 0.0
-
-
-def rounded(lexical: float, similarity: float, fts: float) -> ScoreParts:
-    """Return the parts of a row that was not scored."""
-    return ScoreParts(keyword=js.round4(lexical), dense=js.round4(similarity), fts=js.round4(fts))

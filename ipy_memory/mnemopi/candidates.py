@@ -5,166 +5,49 @@ The two tiers differ in tables and keys only; a row is known by its rowid, order
 
 from __future__ import annotations
 
-import json
 import logging
-import math
 import sqlite3
-from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory import js
 from ipy_memory.js import well_formed
-from ipy_memory.mnemopi import scoring
-from ipy_memory.mnemopi.schema import column_defaults, columns
-from ipy_memory.mnemopi.scoring import Document
+from ipy_memory.mnemopi import stored
+from ipy_memory.mnemopi.cells import json_list
+from ipy_memory.mnemopi.visibility import condition, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator
 
     from ipy_memory.mnemopi.bank import Bank
+    from ipy_memory.mnemopi.stored import Stored, Tier
+    from ipy_memory.mnemopi.visibility import Visibility
 
 log = logging.getLogger("ipy_memory.mnemopi")
 
-EXPIRED = "expired or invalidated"
-OTHER_SESSION = "of another session"
 DAMAGED = "damaged index"
 """Key of a bank's ``memo`` under which the latest search leaves that its full-text index could not be read."""
 
 _AT_ONCE = 1000
-_KEPT_DOCUMENTS = 20_000
-_KEPT_TEXT = 20_000_000
-_ROW_COLUMNS = (
-    *("rowid", "id", "content", "source", "timestamp", "session_id", "importance", "veracity", "memory_type"),
-    *("recall_count", "last_recalled", "scope", "event_date"),
-)
+_RANK_AND_KEY = itemgetter(0, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
-    """One kind of memory and where it is kept."""
-
-    name: str
-    table: str
-    index: str
-    text: str
-    by_id: bool
-    extra: tuple[str, ...] = ()
-
-
-_SEARCHED = "CASE WHEN length({embed_text}) > 0 THEN {embed_text} ELSE {content} END"
-WORKING = Tier("working", "working_memory", "fts_working", _SEARCHED, by_id=True)
-EPISODIC = Tier("episodic", "episodic_memory", "fts_episodes", "{content}", by_id=False, extra=("summary_of", "tier"))
-
-
-@dataclass(frozen=True, slots=True)
-class Visibility:
-    """Which rows may be seen: valid now, not superseded, within reach, and whatever else was asked for.
-
-    ``channel`` is ``None`` where no channel was asked for; ``author`` then lifts the limit to the session.
-    """
-
-    now: str
-    session: str
-    channel: str | None = None
-    equal: tuple[tuple[str, str], ...] = ()
-    from_date: str | None = None
-    to_date: str | None = None
-
-    def apart_from_now(self) -> tuple[object, ...]:
-        """Return all but the instant, to tell questions that may look at the same rows."""
-        return self.session, self.channel, self.equal, self.from_date, self.to_date
-
-    def live(self) -> list[Rule]:
-        """Return the rules that full-text search itself applies: valid now and not superseded."""
-        return [
-            Rule(EXPIRED, "({valid_until} IS NULL OR {valid_until} > ?)", (self.now,)),
-            Rule("superseded by another memory", "{superseded_by} IS NULL"),
-        ]
-
-    def rules(self) -> list[Rule]:
-        """Return all rules."""
-        rules = self.live()
-        reach = f"{'' if self.equal else '+'}{{session_id}} = ? OR {{scope}} = 'global'"  # + keeps to the time index
-        if self.channel is not None:
-            rules.append(Rule(OTHER_SESSION, f"({reach} OR {{channel_id}} = ?)", (self.session, self.channel)))
-        elif not any(name in {"author_id", "author_type"} for name, _ in self.equal):
-            rules.append(Rule(OTHER_SESSION, f"({reach})", (self.session,)))
-        rules += [Rule(f"of another {name}", f"{{{name}}} = ?", (value,)) for name, value in self.equal]
-        if self.from_date is not None:
-            rules.append(Rule("before the asked dates", "{timestamp} >= ?", (f"{self.from_date}T00:00:00",)))
-        if self.to_date is not None:
-            rules.append(Rule("after the asked dates", "{timestamp} <= ?", (f"{self.to_date}T23:59:59",)))
-        return rules
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One condition of a row: what is said if it fails, SQL with column names in braces, and its values."""
-
-    otherwise: str
-    sql: str
-    values: tuple[str, ...] = ()
-
-
-def condition(rules: Iterable[Rule], names: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """Return rules as one SQL condition with its values."""
-    rules = list(rules)
-    return " AND ".join(rule.sql.format_map(names) for rule in rules), tuple(v for rule in rules for v in rule.values)
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What scoring and a hit need of one row."""
-
-    rowid: int
-    id: str
-    content: str
-    source: str | None
-    timestamp: str | None
-    session_id: str | None
-    importance: float
-    veracity: str | None
-    memory_type: str | None
-    recall_count: int
-    last_recalled: str | None
-    scope: str | None
-    event_date: str | None
-    summary_of: str | None = None
-    degradation: float | None = None
-
-
-def names_of(bank: Bank, table: str) -> Mapping[str, str]:
-    """Return for each column of ours how to read it from this file: its name, or its default where it is missing."""
-    known: dict[str, Mapping[str, str]] = bank.memo.setdefault("names", {})
-    if table not in known:
-        present = set(columns(bank.connection, table))
-        if not present:  # let the statement itself say that there is no such table
-            return {name: name for name in column_defaults(table)}
-        known[table] = {
-            name: name if name in present else "NULL" if default == "CURRENT_TIMESTAMP" else default
-            for name, default in column_defaults(table).items()
-        }
-    return known[table]
-
-
-def full_text(bank: Bank, tier: Tier, query: str, visible: Visibility, limit: float) -> list[tuple[int, float]]:
-    """Return rowid and rank of the best rows that hold a word of the query, in order of rank, then key.
+def full_text(bank: Bank, tier: Tier, query: str, visible: Visibility, limit: float) -> list[tuple[Stored, float]]:
+    """Return the best rows that hold a word of the query with their rank, in order of rank, then key.
 
     Rows that are not live do not count, but rows out of reach do. More of the index is asked for until there are enough
     rows and no further one can have the same rank as the last.
     """
-    key = "id" if tier.by_id else "rowid"
-    where, values = condition(visible.live(), names_of(bank, tier.table))
-    lookup = f"SELECT {key}, rowid FROM {tier.table} WHERE {key} IN (SELECT value FROM json_each(?)) AND {where}"
+    read = stored.by_id if tier.by_id else stored.by_rowid
     wanted = int(-(-limit // 1))
     size = wanted + wanted // 4 + 1
     while True:
-        rows = _best(bank, tier, query, size)
-        live = dict(bank.connection.execute(lookup, (json_list(row[0] for row in rows), *values)))
-        found = sorted((rank, name, live[name]) for name, rank in rows if name in live)
-        if len(rows) < size or (len(found) >= wanted and max(rank for _, rank in rows) > found[wanted - 1][0]):
-            return [(rowid, rank) for rank, _, rowid in found[:wanted]]
+        best = _best(bank, tier, query, size)
+        rows = read(bank, tier, visible, [key for key, _ in best])
+        live = [(rank, key, row) for key, rank in best if (row := rows.get(key)) is not None and row.is_live]
+        live.sort(key=_RANK_AND_KEY)
+        if len(best) < size or (len(live) >= wanted and max(rank for _, rank in best) > live[wanted - 1][0]):
+            return [(row, rank) for rank, _, row in live[:wanted]]
         size *= 4
 
 
@@ -184,8 +67,8 @@ def _best(bank: Bank, tier: Tier, query: str, size: int) -> list[tuple[Any, floa
 
 def places(bank: Bank, tier: Tier, query: str, visible: Visibility, wanted: Iterable[str]) -> dict[str, int]:
     """Return for those of the ids that hold a word of the query their position in the order of :func:`full_text`."""
-    key = "id" if tier.by_id else "rowid"
     where, values = condition(visible.live(), names_of(bank, tier.table))
+    key = tier.key
     unseen = {row[0] for row in bank.connection.execute(f"SELECT {key} FROM {tier.table} WHERE NOT ({where})", values)}
     named = f"SELECT {key}, id FROM {tier.table} WHERE id IN (SELECT value FROM json_each(?))"
     left = dict(bank.connection.execute(named, (json_list(map(well_formed, wanted)),)))
@@ -259,140 +142,12 @@ def first_end(bank: Bank, tier: Tier, rowids: Iterable[int]) -> str | None:
     return end
 
 
-def visible_among(bank: Bank, tier: Tier, rowids: Iterable[int], visible: Visibility) -> list[int]:
-    """Return those of the rows that may be seen, by id or rowid; with a filter, as the index gives them."""
-    where, values = condition(visible.rules(), names_of(bank, tier.table))
-    key = "id" if tier.by_id else "rowid"
-    wanted = bank.connection.execute(
-        f"SELECT {key}, rowid FROM {tier.table} WHERE rowid IN (SELECT value FROM json_each(?))"
-        + ("" if visible.equal else f" AND {where}"),
-        (json_list(rowids), *(() if visible.equal else values)),
-    ).fetchall()
+def in_order(bank: Bank, tier: Tier, rows: Iterable[Stored], visible: Visibility) -> list[int]:
+    """Return which of the rows may be seen, as rowids, by id or rowid; with a filter, as the index gives them."""
     if not visible.equal:
-        return [rowid for _, rowid in sorted(wanted)]
-    keys = [row[0] for row in wanted]
-    listed = ", ".join("?" * len(keys))
-    return [
-        row[0]
-        for row in bank.connection.execute(
-            f"SELECT rowid FROM {tier.table} WHERE {key} IN ({listed}) AND {where}", (*keys, *values)
-        )
-    ]
-
-
-def documents(bank: Bank, tier: Tier, rowids: Sequence[int]) -> dict[int, Document]:
-    """Return the searched texts of rows, kept from one query to the next while the file does not change."""
-    generation = bank.generation
-    kept: _Kept | None = bank.memo.get(tier.name)
-    if kept is None or kept.generation != generation or kept.size > _KEPT_TEXT or len(kept.texts) > _KEPT_DOCUMENTS:
-        kept = bank.memo[tier.name] = _Kept(generation, {})
-    missing = [rowid for rowid in rowids if rowid not in kept.texts]
-    if missing:
-        text = tier.text.format_map(names_of(bank, tier.table))
-        for rowid, content in bank.connection.execute(
-            f"SELECT rowid, {text} FROM {tier.table} WHERE rowid IN (SELECT value FROM json_each(?))",
-            (json_list(missing),),
-        ):
-            document = kept.texts[rowid] = Document(as_text(content) or "")
-            kept.size += len(document.text)
-    return kept.texts
-
-
-@dataclass(slots=True)
-class _Kept:
-    generation: tuple[int, int, int]
-    texts: dict[int, Document]
-    size: int = 0
-
-
-def rows(bank: Bank, tier: Tier, rowids: Iterable[int]) -> dict[int, Row]:
-    """Return rows by rowid."""
-    names = names_of(bank, tier.table)
-    listed = ", ".join(f"{names.get(name, name)} AS {name}" for name in (*_ROW_COLUMNS, *tier.extra))
-    found = {}
-    for cells in bank.connection.execute(
-        f"SELECT {listed} FROM {tier.table} WHERE rowid IN (SELECT value FROM json_each(?))", (json_list(rowids),)
-    ):
-        rowid, id_, content, source, timestamp, session, importance, veracity, kind, count, last, *rest = cells
-        found[rowid] = Row(
-            rowid,
-            as_text(id_) or "",
-            as_text(content) or "",
-            as_text(source),
-            as_text(timestamp),
-            as_text(session),
-            number_or(importance, scoring.UNREADABLE_IMPORTANCE),
-            as_text(veracity),
-            as_text(kind),
-            count if isinstance(count, int) else 0,
-            last if isinstance(last, str) else None,
-            as_text(rest[0]),
-            as_text(rest[1]),
-            *((as_text(rest[2]), number_or(rest[3], 1)) if tier.extra else ()),
-        )
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Hidden:
-    """Whether a row can be seen: the reasons why not (none: it can), what replaces it, and when it ended."""
-
-    reasons: tuple[str, ...]
-    superseded_by: str | None
-    valid_until: str | None
-
-
-def hidden(bank: Bank, tier: Tier, ids: Iterable[str], visible: Visibility) -> dict[str, Hidden]:
-    """Return for those of the ids that a tier has whether and why they cannot be seen."""
-    names = names_of(bank, tier.table)
-    rules = visible.rules()
-    listed = ", ".join(f"COALESCE({rule.sql.format_map(names)}, 0)" for rule in rules)
-    found = {}
-    for id_, superseded_by, valid_until, *holds in bank.connection.execute(
-        f"SELECT id, {names['superseded_by']}, {names['valid_until']}, {listed} FROM {tier.table}"
-        " WHERE id IN (SELECT value FROM json_each(?))",
-        (*(value for rule in rules for value in rule.values), json_list(map(well_formed, ids))),
-    ):
-        reasons = tuple(rule.otherwise for rule, holding in zip(rules, holds, strict=True) if not holding)
-        found[as_text(id_) or ""] = Hidden(reasons, as_text(superseded_by), as_text(valid_until))
-    return found
-
-
-def ids(bank: Bank, tier: Tier, rowids: Iterable[int]) -> dict[int, str]:
-    """Return ids by rowid."""
-    found = bank.connection.execute(
-        f"SELECT rowid, id FROM {tier.table} WHERE rowid IN (SELECT value FROM json_each(?))", (json_list(rowids),)
-    )
-    return {rowid: as_text(id_) or "" for rowid, id_ in found}
-
-
-def as_text(value: object) -> str | None:
-    """Return a cell as text, whatever a foreign file holds."""
-    if value is None or isinstance(value, str):
-        return value
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def number_or(value: object, otherwise: float) -> float:
-    """Return a cell as the number that the real engine takes it for: none is 0, and what is no number ``otherwise``."""
-    if value is None:
-        return 0
-    if isinstance(value, bytes):
-        value = ",".join(map(str, value))
-    found = js.to_number(value) if isinstance(value, str) else value
-    return found if isinstance(found, int | float) and math.isfinite(found) else otherwise
-
-
-def as_number(value: object) -> float | None:
-    """Return a cell as a number, ``None`` where it is none."""
-    return value if isinstance(value, int | float) else None
-
-
-def as_whole(value: object) -> int | None:
-    """Return a cell as a whole number, ``None`` where it is none."""
-    return value if isinstance(value, int) else None
-
-
-def json_list(values: Iterable[object]) -> str:
-    """Return values as a JSON list, for ``json_each``."""
-    return json.dumps(list(values), ensure_ascii=False, default=lambda _: None)
+        kept = [(row.id if tier.by_id else row.rowid, row.rowid) for row in rows if row.is_visible]
+        return [rowid for _, rowid in sorted(kept)]
+    where, values = condition(visible.rules(), names_of(bank, tier.table))
+    keys = [row.id if tier.by_id else row.rowid for row in rows]
+    sql = f"SELECT rowid FROM {tier.table} WHERE {tier.key} IN ({', '.join('?' * len(keys))}) AND {where}"
+    return [rowid for (rowid,) in bank.connection.execute(sql, (*keys, *values))]

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from ipy_memory.errors import BankError, EditRefusedError
 from ipy_memory.js import json_text, well_formed
 from ipy_memory.jsdate import iso
-from ipy_memory.mnemopi.candidates import as_number, as_text, as_whole, names_of
+from ipy_memory.mnemopi.cells import as_number, as_text, as_whole
 from ipy_memory.mnemopi.pending import Pending
 from ipy_memory.mnemopi.removal import cascade_delete, delete_traces, scrub
+from ipy_memory.mnemopi.visibility import names_of
 from ipy_memory.model import Memory
 from ipy_memory.redact import redact
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ipy_memory import js, jsdate
 from ipy_memory.clock import memory_id
 from ipy_memory.mnemopi.bank import AUTHOR_ID, AUTHOR_TYPE
-from ipy_memory.mnemopi.candidates import as_text
+from ipy_memory.mnemopi.cells import as_text
 from ipy_memory.mnemopi.degradation import degrade
 from ipy_memory.mnemopi.extraction import Extracted, heuristic_facts
 from ipy_memory.mnemopi.fact_rows import FactRows

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js, jsdate
-from ipy_memory.mnemopi.candidates import as_text
+from ipy_memory.mnemopi.cells import as_text
 
 if TYPE_CHECKING:
     from ipy_memory.mnemopi.bank import Bank

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ipy_memory import js
+from ipy_memory.mnemopi.rerank import Preview
 from ipy_memory.model import Hit, ScoreParts
 
 if TYPE_CHECKING:
-    from ipy_memory.mnemopi.candidates import Row, Tier
+    from ipy_memory.mnemopi.stored import Stored, Tier
 
 
 @dataclass(slots=True)
 class Found:
-    """How one row was found: full-text score, similarity, and which came first."""
+    """How a row was found: full-text score, similarity, and which came first."""
 
+    row: Stored
     fts: float = 0.0
     similarity: float = 0.0
     origin: str = "fallback"
@@ -25,21 +27,21 @@ class Found:
 class Entry:
     """What choosing needs of a row; its hit is made when it is first asked for, since most are never shown."""
 
-    __slots__ = ("_hit", "_show", "content", "id", "score", "summary_of", "tier")
+    __slots__ = ("_hit", "_show", "id", "preview", "score", "summary_of", "tier")
 
     def __init__(
         self,
         tier: str,
         id_: str,
         score: float,
-        content: str,
+        preview: Preview,
         summary_of: str | None,
         show: Callable[[float, str], Hit],
     ) -> None:
         self.tier = tier
         self.id = id_
         self.score = score
-        self.content = content
+        self.preview = preview
         self.summary_of = summary_of
         self._show = show
         self._hit: Hit | None = None
@@ -47,31 +49,25 @@ class Entry:
     @classmethod
     def of(cls, hit: Hit) -> Entry:
         """Return the entry of something that is a hit already."""
-        return cls(hit.tier or "", hit.id or "", hit.score or 0.0, hit.content, None, lambda _score, _content: hit)
+        preview = Preview(hit.content)
+        return cls(hit.tier or "", hit.id or "", hit.score or 0.0, preview, None, lambda _score, _content: hit)
 
     @property
     def hit(self) -> Hit:
         """The entry as a hit, always the same one."""
         if self._hit is None:
-            self._hit = self._show(self.score, self.content)
+            self._hit = self._show(self.score, self.preview.text)
         return self._hit
 
 
 def hit_of(
-    row: Row,
-    tier: Tier,
-    bank: str,
-    how: Found,
-    lexical: float,
-    recency: float,
-    near: float,
-    score: float,
-    content: str,
+    how: Found, tier: Tier, bank: str, lexical: float, recency: float, near: float, score: float, content: str
 ) -> Hit:
     """Return the hit of a row: its columns, the parts of its score, and the content as it is shown."""
     explained = (("keyword", lexical), ("dense", how.similarity), ("temporal", near))
+    stored, row = how.row, how.row.row
     return Hit(
-        id=row.id,
+        id=stored.id,
         content=content,
         source=row.source,
         timestamp=row.timestamp,
@@ -81,8 +77,8 @@ def hit_of(
         type=row.memory_type,
         importance=row.importance,
         veracity=row.veracity,
-        truncated=content != row.content,
-        full_length=js.units(row.content),
+        truncated=content != stored.content,
+        full_length=js.units(stored.content),
         session_id=row.session_id,
         scope=row.scope,
         recall_count=row.recall_count,

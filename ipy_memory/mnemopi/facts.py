@@ -6,15 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js
-from ipy_memory.mnemopi import account, candidates, lexicon, scoring
+from ipy_memory.mnemopi import account, candidates, scoring
+from ipy_memory.mnemopi.cells import as_text, json_list, number_or
 from ipy_memory.mnemopi.lexicon_tables import CLITIC_FRAGMENTS, FACT_FILLER_WORDS
 from ipy_memory.mnemopi.trace import Step
+from ipy_memory.mnemopi.visibility import OTHER_SESSION
 from ipy_memory.model import Hit, ScoreParts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ipy_memory.mnemopi.bank import Bank
+    from ipy_memory.mnemopi.scoring import Words
     from ipy_memory.mnemopi.trace import Trace
 
 SOURCE = "facts"
@@ -52,29 +55,28 @@ def fact_recall(bank: Bank, query: str, k: float, trace: Trace | None = None) ->
     if k <= 0:
         return []
     count = int(k)
-    found = _by_index(bank, query, 3 * count) or _by_like(bank, query, count)
+    words = scoring.Words.of(query)
+    found = _by_index(bank, words.search, 3 * count) or _by_like(bank, words.expanded, count)
     scores = dict(zip(found, scoring.fts_scores(list(found.values())), strict=True))
-    asked = list(zip(lexicon.tokenise(query), lexicon.groups(query), strict=True))
-    phrase = lexicon.normalise(query)
     hits = []
     for rowid, fact in _facts(bank, found):
-        lexical = _lexical(asked, phrase, fact)
+        lexical = _lexical(words, fact)
         score = scoring.fact_score(lexical, fact.confidence, scores[rowid])
         if trace is not None:
-            _account(trace, asked, fact, lexical, scores[rowid], score)
+            _account(trace, words, fact, lexical, scores[rowid], score)
         if score > 0:
             hits.append(_hit(bank, fact, lexical, scores[rowid], score))
     hits.sort(key=lambda hit: hit.score or 0.0, reverse=True)
     if trace is not None:
         trace.scored(hits)
         account.cut(trace, hits, hits[:count])
-        _account_missing(trace, bank, query, 3 * count)
+        _account_missing(trace, bank, words.search, 3 * count)
     return hits[:count]
 
 
 def _account(
     trace: Trace,
-    asked: Sequence[tuple[str, Sequence[str]]],
+    words: Words,
     fact: _Fact,
     lexical: float,
     fts: float,
@@ -86,27 +88,26 @@ def _account(
     candidate.parts = ScoreParts(keyword=js.round4(lexical), fts=js.round4(fts))
     candidate.terms = {"keyword": lexical}
     candidate.factors = {"fact_factor": scoring.fact_factor(fact.confidence, fts)}
-    groups = scoring.grouped(variants for _, variants in asked)
-    candidate.matched = scoring.matched_words(groups, scoring.typed_words(asked), scoring.Document(fact.searchable))
+    candidate.matched = scoring.matched_words(words, scoring.Document(fact.searchable))
     if score <= 0:
         candidate.left(Step.NO_SHARED_TERM)
         candidate.detail = "only words that say nothing by themselves"
 
 
-def _account_missing(trace: Trace, bank: Bank, query: str, limit: int) -> None:
+def _account_missing(trace: Trace, bank: Bank, search: str, limit: int) -> None:
     """Note where the watched facts are that were not looked at."""
     missing = trace.watch - {candidate.id for candidate in trace.candidates.values() if candidate.tier == TIER}
     if not missing:
         return
-    ranks = {rowid: place for place, rowid in enumerate(_by_index(bank, query, account.EVERY_ROW), 1)}
+    ranks = {rowid: place for place, rowid in enumerate(_by_index(bank, search, account.EVERY_ROW), 1)}
     for rowid, id_, session in bank.connection.execute(
         "SELECT rowid, fact_id, session_id FROM facts WHERE fact_id IN (SELECT value FROM json_each(?))",
-        (candidates.json_list(map(js.well_formed, missing)),),
+        (json_list(map(js.well_formed, missing)),),
     ):
-        candidate = trace.candidate(TIER, candidates.as_text(id_) or "")
+        candidate = trace.candidate(TIER, as_text(id_) or "")
         if session != bank.name:
             candidate.left(Step.OUT_OF_REACH)
-            candidate.detail = candidates.OTHER_SESSION
+            candidate.detail = OTHER_SESSION
         elif rowid in ranks:
             candidate.left(Step.BEYOND_CANDIDATES)
             candidate.rank, candidate.floor = ranks[rowid], float(limit)
@@ -114,10 +115,8 @@ def _account_missing(trace: Trace, bank: Bank, query: str, limit: int) -> None:
             candidate.left(Step.NO_SHARED_TERM)
 
 
-def _by_index(bank: Bank, query: str, limit: int) -> dict[int, float]:
-    cursor = candidates.match(
-        bank, "SELECT rowid, rank FROM fts_facts WHERE fts_facts MATCH ? ORDER BY rank", lexicon.fts_query(query)
-    )
+def _by_index(bank: Bank, search: str, limit: int) -> dict[int, float]:
+    cursor = candidates.match(bank, "SELECT rowid, rank FROM fts_facts WHERE fts_facts MATCH ? ORDER BY rank", search)
     found: list[tuple[float, int]] = []
     size = limit + limit // 2
     while rows := candidates.fetch(bank, cursor, size):
@@ -125,7 +124,7 @@ def _by_index(bank: Bank, query: str, limit: int) -> dict[int, float]:
             row[0]
             for row in bank.connection.execute(
                 "SELECT rowid FROM facts WHERE session_id = ? AND rowid IN (SELECT value FROM json_each(?))",
-                (bank.name, candidates.json_list(row[0] for row in rows)),
+                (bank.name, json_list(row[0] for row in rows)),
             )
         }
         found += [(rank, rowid) for rowid, rank in rows if rowid in live]
@@ -136,9 +135,9 @@ def _by_index(bank: Bank, query: str, limit: int) -> dict[int, float]:
     return {rowid: rank for rank, rowid in sorted(found)[:limit]}
 
 
-def _by_like(bank: Bank, query: str, limit: int) -> dict[int, float]:
+def _by_like(bank: Bank, expanded: Sequence[str], limit: int) -> dict[int, float]:
     found: dict[int, float] = {}
-    for token in lexicon.expanded(query)[:_LIKE_TOKENS]:
+    for token in expanded[:_LIKE_TOKENS]:
         pattern = f"%{js.well_formed(token)}%"
         if len(pattern.encode()) > _LONGEST_PATTERN:
             continue
@@ -154,11 +153,11 @@ def _by_like(bank: Bank, query: str, limit: int) -> dict[int, float]:
 def _facts(bank: Bank, rowids: Any) -> list[tuple[int, _Fact]]:
     rows = bank.connection.execute(
         f"SELECT {_COLUMNS} FROM facts WHERE rowid IN (SELECT value FROM json_each(?)) ORDER BY confidence DESC, rowid",
-        (candidates.json_list(rowids),),
+        (json_list(rowids),),
     )
     found = []
     for rowid, id_, subject, predicate, object_, timestamp, confidence in rows:
-        head = [candidates.as_text(cell) or "" for cell in (id_, subject, predicate, object_)]
+        head = [as_text(cell) or "" for cell in (id_, subject, predicate, object_)]
         found.append(
             (
                 rowid,
@@ -167,15 +166,15 @@ def _facts(bank: Bank, rowids: Any) -> list[tuple[int, _Fact]]:
                     head[1],
                     head[2],
                     head[3],
-                    candidates.as_text(timestamp),
-                    candidates.number_or(confidence, scoring.UNREADABLE_IMPORTANCE),
+                    as_text(timestamp),
+                    number_or(confidence, scoring.UNREADABLE_IMPORTANCE),
                 ),
             )
         )
     return found
 
 
-def _lexical(asked: Sequence[tuple[str, Sequence[str]]], phrase: str, fact: _Fact) -> float:
+def _lexical(words: Words, fact: _Fact) -> float:
     """Return how well a fact matches; filler words of the query count only if the fact has them."""
     document = scoring.Document(fact.searchable)
 
@@ -184,8 +183,8 @@ def _lexical(asked: Sequence[tuple[str, Sequence[str]]], phrase: str, fact: _Fac
             return True
         return token not in CLITIC_FRAGMENTS and token in document.tokens
 
-    groups = [[variant for variant in variants if counts(variant)] for token, variants in asked if counts(token)]
-    return scoring.group_score(scoring.grouped(group for group in groups if group), phrase, document)
+    groups = [[variant for variant in variants if counts(variant)] for token, variants in words.asked if counts(token)]
+    return scoring.group_score(scoring.grouped(group for group in groups if group), words.phrase, document)
 
 
 def _hit(bank: Bank, fact: _Fact, lexical: float, fts: float, score: float) -> Hit:

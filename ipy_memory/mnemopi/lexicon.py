@@ -59,6 +59,11 @@ def tokenise(text: str) -> list[str]:
     return [token for token in _TOKEN.findall(js.lower(text)) if token not in RECALL_STOP_WORDS]
 
 
+def is_word_character(char: str) -> bool:
+    """Return whether a character belongs to a token."""
+    return char.isalnum() or char == "_"
+
+
 def synonyms(word: str) -> list[str]:
     """Return the canonical word and its group, or just the lower-cased word."""
     word = js.lower(word)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ipy_memory.js import well_formed
 from ipy_memory.jsdate import iso
-from ipy_memory.mnemopi.candidates import as_number, as_text, as_whole, json_list, names_of
+from ipy_memory.mnemopi.cells import as_number, as_text, as_whole, json_list
 from ipy_memory.mnemopi.schema import columns
+from ipy_memory.mnemopi.visibility import names_of
 from ipy_memory.model import Memory
 
 if TYPE_CHECKING:

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 from ipy_memory import js
 from ipy_memory.errors import BankError
 from ipy_memory.jsdate import iso, parse_ms
-from ipy_memory.mnemopi import account, candidates, lexicon, rerank, scoring
-from ipy_memory.mnemopi.candidates import EPISODIC, WORKING, Row, Tier, Visibility
+from ipy_memory.mnemopi import account, candidates, lexicon, rerank, scoring, stored
 from ipy_memory.mnemopi.entries import Entry, Found, hit_of
 from ipy_memory.mnemopi.facts import fact_recall
 from ipy_memory.mnemopi.session_embedder import SessionEmbedder
+from ipy_memory.mnemopi.stored import EPISODIC, WORKING
 from ipy_memory.mnemopi.temporal import extract_temporal, query_time, temporal_boost
 from ipy_memory.mnemopi.vectors import has_vectors, window
+from ipy_memory.mnemopi.visibility import Visibility, condition, names_of
 from ipy_memory.model import Hit
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from ipy_memory.mnemopi.bank import Bank
-    from ipy_memory.mnemopi.scoring import Document
+    from ipy_memory.mnemopi.stored import Tier
     from ipy_memory.mnemopi.trace import Trace
 
 log = logging.getLogger("ipy_memory.mnemopi")
@@ -39,7 +40,8 @@ PREVIEW_UNITS = 500
 
 _parse = lru_cache(maxsize=4096)(parse_ms)
 _SCORE = attrgetter("score")
-_CONTENT = attrgetter("content")
+_WORDS = attrgetter("preview.words")
+_TOKENS = attrgetter("preview.tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,8 @@ def touch(bank: Bank, counts: Mapping[tuple[str, str], int]) -> None:
     try:
         with bank.counting() as connection:
             for tier in (WORKING, EPISODIC):
-                where, values = candidates.condition(visible.rules(), candidates.names_of(bank, tier.table))
+                where, values = condition(visible.rules(), names_of(bank, tier.table))
+                stored.forget(bank, tier, [id_ for name, id_ in counts if name == tier.name])
                 connection.executemany(
                     f"UPDATE {tier.table} SET recall_count = COALESCE(recall_count, 0) + ?, last_recalled = ?"
                     f" WHERE id = ? AND {where}",
@@ -204,7 +207,7 @@ def _chosen(entries: list[Entry], question: Question, k: float, trace: Trace | N
             count,
             bonus=scoring.COVERAGE_BONUS,
             score=_SCORE,
-            tokens=lambda entry: lexicon.tokenise(entry.content),
+            tokens=_TOKENS,
         )
         if trace is not None:
             account.covered(trace, _shown(entries), _shown(kept))
@@ -224,65 +227,53 @@ def _query_vector(bank: Bank, query: str) -> Sequence[float] | None:
     return embedder.embed_query(query)
 
 
-def _find(bank: Bank, tier: Tier, question: Question, limit: float, vector: Sequence[float] | None) -> dict[int, Found]:
-    """Return the candidates of a tier by rowid, in the engine's order; the newest rows stand in for none."""
-    found: dict[int, Found] = {}
-    ranked = candidates.full_text(bank, tier, lexicon.fts_query(question.text), question.visible, limit)
+def _find(bank: Bank, tier: Tier, question: Question, limit: float, vector: Sequence[float] | None) -> list[Found]:
+    """Return the candidates of a tier in the engine's order; the newest rows stand in for none."""
+    visible = question.visible
+    ranked = candidates.full_text(bank, tier, question.words.search, visible, limit)
     scores = scoring.fts_scores([rank for _, rank in ranked])
-    for (rowid, _), score in zip(ranked, scores, strict=True):
-        found[rowid] = Found(fts=score, origin="fts")
+    found = {row.rowid: Found(row, fts=score, origin="fts") for (row, _), score in zip(ranked, scores, strict=True)}
     if vector is not None:
-        compared = window(bank, tier, question.visible, vector)
+        compared = window(bank, tier, visible, vector)
         alike = compared.compare(vector)
         # Equals keep the order of their ids.
         nearest = sorted(range(len(alike)), key=alike.__getitem__, reverse=True)[: math.ceil(limit)]
-        for place in nearest:
-            found.setdefault(compared.rowids[place], Found())
+        near = [compared.rowids[place] for place in nearest]
+        rows = stored.by_rowid(bank, tier, visible, near)
+        found |= {rowid: Found(rows[rowid]) for rowid in near if rowid not in found}
         for rowid in compared.places.keys() & found.keys():
             how = found[rowid]
             how.similarity = alike[compared.places[rowid]]
             if how.origin != "fts" and how.similarity > 0:
                 how.origin = "vec"
     if found:
-        return {rowid: found[rowid] for rowid in candidates.visible_among(bank, tier, found, question.visible)}
-    return {rowid: Found() for rowid, _ in candidates.newest(bank, tier, question.visible, scoring.NEWEST)}
+        return [found[rowid] for rowid in candidates.in_order(bank, tier, [how.row for how in found.values()], visible)]
+    newest = [rowid for rowid, _ in candidates.newest(bank, tier, visible, scoring.NEWEST)]
+    rows = stored.by_rowid(bank, tier, visible, newest)
+    return [Found(rows[rowid]) for rowid in newest]
 
 
 def _tier_entries(
     bank: Bank, tier: Tier, question: Question, limit: float, vector: Sequence[float] | None, trace: Trace | None
 ) -> list[Entry]:
     found = _find(bank, tier, question, limit, vector)
-    documents = candidates.documents(bank, tier, list(found))
-    lexical: dict[int, float] = {}
-    dropped: dict[int, float] = {}
-    for number, (rowid, how) in enumerate(found.items()):
+    entries = []
+    for number, how in enumerate(found):
         if number % 64 == 0:
             bank.check_cancelled()
-        score = scoring.lexical_score(question.words, documents[rowid])
-        if score >= question.floor or how.similarity >= scoring.STRONG_SIMILARITY:
-            lexical[rowid] = score
-        else:
-            dropped[rowid] = score
-    rows = candidates.rows(bank, tier, lexical)
+        lexical = scoring.lexical_score(question.words, how.row.document)
+        if lexical >= question.floor or how.similarity >= scoring.STRONG_SIMILARITY:
+            entries.append(_entry(how, tier, question, lexical, bank, trace))
+        elif trace is not None:
+            account.below_floor(trace, tier, how, question.words, lexical)
     if trace is not None:
-        _account(bank, tier, question, limit, found, dropped, documents, trace)
-    return [
-        _entry(rows[rowid], tier, question, score, found[rowid], documents[rowid], bank, trace)
-        for rowid, score in lexical.items()
-    ]
+        query = question.words.search
+        account.not_looked_at(trace, bank, tier, (how.row.id for how in found), query, question.visible, limit)
+    return entries
 
 
-def _entry(
-    row: Row,
-    tier: Tier,
-    question: Question,
-    lexical: float,
-    how: Found,
-    document: Document,
-    bank: Bank,
-    trace: Trace | None,
-) -> Entry:
-    tz = question.tz
+def _entry(how: Found, tier: Tier, question: Question, lexical: float, bank: Bank, trace: Trace | None) -> Entry:
+    row, tz = how.row.row, question.tz
     recency = scoring.decay(_parse(row.timestamp, tz) if row.timestamp else None, question.now_ms, question.query_ms)
     near = 0.0
     if question.temporal_weight > 0:
@@ -291,40 +282,33 @@ def _entry(
             temporal_boost(row.timestamp, asked, question.halflife, tz),
             temporal_boost(row.event_date, asked, scoring.EVENT_HALFLIFE_FACTOR * question.halflife, tz),
         )
-    weighed = (lexical, how.fts, how.similarity, row.importance)
-    if tier is WORKING:
-        base = scoring.working_base(*weighed, question.weights[2])
+    evidence = scoring.Evidence(lexical, how.fts, how.similarity, row.importance)
+    is_working = tier is WORKING
+    if is_working:
+        base = scoring.working_base(evidence, question.weights[2])
     else:
-        base = scoring.episodic_base(*weighed, question.weights)
-    factors = {
-        "tier_factor": 1.0 if tier is WORKING else scoring.tier_factor(row.degradation),
-        "veracity_factor": scoring.veracity_factor(row.veracity),
-        "current_factor": scoring.current_factor(document.text) if question.wants_now else 1.0,
-    }
-    score = scoring.final_score(base, recency, temporal_weight=question.temporal_weight, temporal=near, **factors)
-    clipped = js.clip(row.content, question.preview) if question.preview > 0 else row.content
+        base = scoring.episodic_base(evidence, question.weights)
+    factors = scoring.Factors(
+        scoring.recency_factor(recency),
+        scoring.temporal_factor(question.temporal_weight, near),
+        1.0 if is_working else scoring.tier_factor(row.degradation),
+        scoring.veracity_factor(row.veracity),
+        how.row.document.current_factor if question.wants_now else 1.0,
+    )
     entry = Entry(
         tier.name,
-        row.id,
-        score,
-        clipped,
+        how.row.id,
+        scoring.final_score(base, factors),
+        how.row.preview(question.preview),
         row.summary_of,
-        partial(hit_of, row, tier, bank.name, how, lexical, recency, near),
+        partial(hit_of, how, tier, bank.name, lexical, recency, near),
     )
     if trace is not None:
-        candidate = trace.candidate(tier.name, row.id)
-        candidate.origin, candidate.parts, candidate.score, candidate.base = how.origin, entry.hit.parts, score, base
-        candidate.terms = (
-            scoring.working_terms(*weighed, question.weights[2])
-            if tier is WORKING
-            else scoring.episodic_terms(*weighed, question.weights)
-        )
-        candidate.factors = {
-            "recency_factor": scoring.recency_factor(recency),
-            "temporal_factor": scoring.temporal_factor(question.temporal_weight, near),
-            **factors,
-        }
-        candidate.matched = scoring.matched_words(question.words.groups, question.words.typed, document)
+        if is_working:
+            terms = scoring.working_terms(evidence, question.weights[2])
+        else:
+            terms = scoring.episodic_terms(evidence, question.weights)
+        account.scored(trace, entry, how, question.words, base, terms, factors)
     return entry
 
 
@@ -343,7 +327,7 @@ def _without_summaries(entries: list[Entry], trace: Trace | None) -> list[Entry]
 
 
 def _varied(entries: list[Entry], k: int, trace: Trace | None) -> list[Entry]:
-    kept = rerank.mmr(entries, scoring.MMR_BALANCE, k, score=_SCORE, content=_CONTENT)
+    kept = rerank.mmr(entries, scoring.MMR_BALANCE, k, score=_SCORE, words=_WORDS)
     if trace is not None:
         account.varied(trace, _shown(entries), _shown(kept))
     return kept
@@ -351,24 +335,3 @@ def _varied(entries: list[Entry], k: int, trace: Trace | None) -> list[Entry]:
 
 def _shown(entries: Iterable[Entry]) -> list[Hit]:
     return [entry.hit for entry in entries]
-
-
-def _account(
-    bank: Bank,
-    tier: Tier,
-    question: Question,
-    limit: float,
-    found: Mapping[int, Found],
-    dropped: Mapping[int, float],
-    documents: Mapping[int, Document],
-    trace: Trace,
-) -> None:
-    """Note what was dropped, and where the watched ids are that this tier did not look at."""
-    looked_at = candidates.ids(bank, tier, found)
-    for rowid, lexical in dropped.items():
-        how, id_ = found[rowid], looked_at[rowid]
-        parts = account.rounded(lexical, how.similarity, how.fts)
-        matched = scoring.matched_words(question.words.groups, question.words.typed, documents[rowid])
-        account.below_floor(trace, tier, id_, parts, how.origin, matched, lexical)
-    query = lexicon.fts_query(question.text)
-    account.not_looked_at(trace, bank, tier, looked_at.values(), query, question.visible, limit)

@@ -5,19 +5,44 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
 from heapq import heapify, heappop, heapreplace
+from sys import intern
 from typing import TypeVar
 
 from ipy_memory import js
+from ipy_memory.mnemopi.lexicon import tokenise
 
 Item = TypeVar("Item")
 
 
-@lru_cache(maxsize=512)
 def words(content: str) -> frozenset[str]:
     """Return the lower-cased words of a text, split at white space."""
-    return frozenset(js.split_spaces(js.lower(content)))
+    return frozenset(map(intern, js.split_spaces(js.lower(content))))
+
+
+class Preview:
+    """The text by which a row is compared with others, and its words once they are needed."""
+
+    __slots__ = ("_tokens", "_words", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._words: frozenset[str] | None = None
+        self._tokens: tuple[str, ...] | None = None
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The words that :func:`mmr` compares."""
+        if self._words is None:
+            self._words = words(self.text)
+        return self._words
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The tokens that :func:`cover` counts."""
+        if self._tokens is None:
+            self._tokens = tuple(map(intern, tokenise(self.text)))
+        return self._tokens
 
 
 def jaccard(ours: AbstractSet[str], theirs: AbstractSet[str]) -> float:
@@ -34,7 +59,7 @@ def mmr(
     top_k: float,
     *,
     score: Callable[[Item], float],
-    content: Callable[[Item], str],
+    words: Callable[[Item], AbstractSet[str]],
 ) -> list[Item]:
     """Return up to ``top_k`` items, each the best one left by ``lam`` * score less likeness to those taken.
 
@@ -46,34 +71,26 @@ def mmr(
         1 looks at the score alone, 0 at variety alone.
     top_k
         How many to return; a fraction is cut off.
-    score, content
+    score, words
         What to read from an item.
     """
     ordered = sorted(items, key=score, reverse=True)
-    taken: list[int] = []
-    word_sets: list[frozenset[str] | None] = [None] * len(ordered)
-
-    def words_at(place: int) -> frozenset[str]:
-        found = word_sets[place]
-        if found is None:
-            found = word_sets[place] = words(content(ordered[place]))
-        return found
-
+    taken: list[Item] = []
     # Likeness to those taken only grows as more are taken, so a gain worked out earlier is never too low: only the
     # foremost item must be brought up to date. Entries are (-gain, place, how many taken were compared, likeness).
     heap = [(-lam * score(item), place, 0, 0.0) for place, item in enumerate(ordered)]
     heapify(heap)
     while heap and len(taken) < int(top_k):
         _, place, compared, like = heap[0]
+        item = ordered[place]
         if compared == len(taken):
             heappop(heap)
-            taken.append(place)
+            taken.append(item)
         else:
-            ours = words_at(place)
-            for other in taken[compared:]:
-                like = max(like, jaccard(words_at(other), ours))
-            heapreplace(heap, (-(lam * score(ordered[place]) - (1 - lam) * like), place, len(taken), like))
-    return [ordered[place] for place in taken]
+            ours = words(item)
+            like = max(like, *(jaccard(words(other), ours) for other in taken[compared:]))
+            heapreplace(heap, (-(lam * score(item) - (1 - lam) * like), place, len(taken), like))
+    return taken
 
 
 def cover(

@@ -9,10 +9,12 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from ipy_memory import js
 from ipy_memory.mnemopi import lexicon
+from ipy_memory.mnemopi.lexicon_tables import RECALL_STOP_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -66,10 +68,11 @@ _HOUR_MS = 3_600_000
 class Document:
     """The searched text of a row, lower-cased, and its words once they are needed."""
 
-    __slots__ = ("_tokens", "text")
+    __slots__ = ("_current", "_tokens", "text")
 
     def __init__(self, text: str) -> None:
         self.text = js.lower(text)
+        self._current: float | None = None
         self._tokens: frozenset[str] | None = None
 
     @property
@@ -78,6 +81,27 @@ class Document:
         if self._tokens is None:
             self._tokens = frozenset(lexicon.tokenise(self.text))
         return self._tokens
+
+    @property
+    def current_factor(self) -> float:
+        """The factor, for a query that asks for now, of a text that says it is current or past."""
+        if self._current is None:
+            self._current = current_factor(self.text)
+        return self._current
+
+    def has_word(self, words: frozenset[str], within: str) -> bool:
+        """Return whether one of some words with ``within`` in them is a whole word of the text."""
+        text, size = self.text, len(self.text)
+        end = 0
+        while (start := text.find(within, end)) >= 0:
+            end = start + len(within)
+            while start and lexicon.is_word_character(text[start - 1]):
+                start -= 1
+            while end < size and lexicon.is_word_character(text[end]):
+                end += 1
+            if text[start:end] in words:
+                return True
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +124,7 @@ class Group:
         parts = {part for variant in short for part in _parts(variant)}
         longer = tuple(variant for variant in variants if len(variant) > _ENUMERATED_VARIANT)
         shortest = tuple(part for part in parts if js.units(part[1:]) < _SHARED_PART > js.units(part[:-1]))
-        return cls(tuple(variants), frozenset(parts), shortest, longer)
+        return cls(tuple(variants), frozenset(parts - RECALL_STOP_WORDS), shortest, longer)
 
     def matches(self, document: Document) -> bool:
         """Return whether any variant is in the text, or has a word of the text as a part of four units or more."""
@@ -109,11 +133,9 @@ class Group:
             if variant in text:
                 return True
         for part in self.shortest:
-            if part in text:  # only then is it worth to look at the words
-                if not self.parts.isdisjoint(document.tokens):
-                    return True
-                break
-        return any(
+            if part in text and document.has_word(self.parts, part):
+                return True
+        return bool(self.long_variants) and any(
             token in variant and js.units(token) >= _SHARED_PART
             for variant in self.long_variants
             for token in document.tokens
@@ -131,25 +153,42 @@ def _parts(variant: str) -> Iterable[str]:
 
 Groups = tuple[tuple[Group, int], ...]
 """Different groups, each with how often the query has it."""
-Typed = dict[tuple[str, ...], tuple[str, ...]]
-"""For the variants of each group, the words of the query that it stands for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A query's words, prepared for scoring many texts."""
+    """A query's words, prepared for searching and for scoring many texts.
 
+    Attributes
+    ----------
+    asked
+        Each word as it was typed with its variants.
+    expanded
+        All variants, each once.
+    groups, phrase
+        What texts are scored by.
+    search
+        The full-text query.
+    """
+
+    asked: tuple[tuple[str, tuple[str, ...]], ...]
     expanded: tuple[str, ...]
     groups: Groups
     phrase: str
-    typed: Typed
+    search: str
 
     @classmethod
+    @lru_cache(maxsize=64)  # each bank and its facts ask anew
     def of(cls, query: str) -> Words:
         """Return the prepared words of a query."""
-        groups = lexicon.groups(query)
-        typed = typed_words(zip(lexicon.tokenise(query), groups, strict=True))
-        return cls(tuple(lexicon.expanded(query)), grouped(groups), lexicon.normalise(query), typed)
+        groups = [tuple(variants) for variants in lexicon.groups(query)]
+        return cls(
+            tuple(zip(lexicon.tokenise(query), groups, strict=True)),
+            tuple(lexicon.expanded(query)),
+            grouped(groups),
+            lexicon.normalise(query),
+            lexicon.fts_query(query),
+        )
 
 
 def grouped(groups: Iterable[Sequence[str]]) -> Groups:
@@ -216,44 +255,58 @@ def decay(timestamp_ms: float | None, now_ms: float, query_ms: float | None) -> 
     return math.exp(-max(0.0, age) / _HOUR_MS / DECAY_HOURS)
 
 
-def working_base(lexical: float, fts: float, similarity: float, importance: float, importance_weight: float) -> float:
+class Evidence(NamedTuple):
+    """What speaks for a row: words, full-text score, similarity and importance."""
+
+    lexical: float
+    fts: float
+    similarity: float
+    importance: float
+
+
+class Factors(NamedTuple):
+    """What a score is multiplied by, in this order."""
+
+    recency: float
+    temporal: float
+    tier: float
+    veracity: float
+    current: float
+
+
+def working_base(evidence: Evidence, importance_weight: float) -> float:
     """Return the score of a working memory before time counts."""
-    words, weight, squared = _working_pieces(lexical, fts, importance, importance_weight)
+    words, weight, squared = _working_pieces(evidence, importance_weight)
     base = words + weight + squared
-    return base * 0.8 + similarity * 0.2 if similarity > 0 else base
+    return base * 0.8 + evidence.similarity * 0.2 if evidence.similarity > 0 else base
 
 
-def working_terms(
-    lexical: float, fts: float, similarity: float, importance: float, importance_weight: float
-) -> dict[str, float]:
+def working_terms(evidence: Evidence, importance_weight: float) -> dict[str, float]:
     """Return what each part adds to :func:`working_base`; the stronger of words and index counts for both."""
-    words, weight, squared = _working_pieces(lexical, fts, importance, importance_weight)
-    share = 0.8 if similarity > 0 else 1.0
-    name = "keyword" if lexical >= 0.6 * fts else "fts"
-    return {name: (words + squared) * share, "importance": weight * share, "dense": similarity * 0.2}
+    words, weight, squared = _working_pieces(evidence, importance_weight)
+    share = 0.8 if evidence.similarity > 0 else 1.0
+    name = "keyword" if evidence.lexical >= 0.6 * evidence.fts else "fts"
+    return {name: (words + squared) * share, "importance": weight * share, "dense": evidence.similarity * 0.2}
 
 
-def _working_pieces(
-    lexical: float, fts: float, importance: float, importance_weight: float
-) -> tuple[float, float, float]:
+def _working_pieces(evidence: Evidence, importance_weight: float) -> tuple[float, float, float]:
+    lexical, fts, _, importance = evidence
     word = max(lexical, 0.6 * fts)
     return word * 0.6 * (1 - importance_weight), importance * importance_weight, 0.08 * word * word
 
 
-def episodic_base(
-    lexical: float, fts: float, similarity: float, importance: float, weights: tuple[float, float, float]
-) -> float:
+def episodic_base(evidence: Evidence, weights: tuple[float, float, float]) -> float:
     """Return the score of an episode before time counts."""
+    lexical, fts, similarity, importance = evidence
     vector, text, weight = weights
     return max(similarity * vector + fts * text + importance * weight, 0.8 * lexical)
 
 
-def episodic_terms(
-    lexical: float, fts: float, similarity: float, importance: float, weights: tuple[float, float, float]
-) -> dict[str, float]:
+def episodic_terms(evidence: Evidence, weights: tuple[float, float, float]) -> dict[str, float]:
     """Return what each part adds to :func:`episodic_base`: the words alone, or all the others."""
+    lexical, fts, similarity, importance = evidence
     vector, text, weight = weights
-    if episodic_base(lexical, fts, similarity, importance, weights) == 0.8 * lexical:
+    if episodic_base(evidence, weights) == 0.8 * lexical:
         return {"keyword": 0.8 * lexical}
     return {"dense": similarity * vector, "fts": fts * text, "importance": importance * weight}
 
@@ -268,19 +321,11 @@ def temporal_factor(weight: float, temporal: float) -> float:
     return 1 + weight * temporal if weight > 0 else 1.0
 
 
-def final_score(
-    base: float,
-    recency: float,
-    *,
-    temporal_weight: float,
-    temporal: float,
-    tier_factor: float,
-    veracity_factor: float,
-    current_factor: float,
-) -> float:
+def final_score(base: float, factors: Factors) -> float:
     """Return the score with time, ageing and trust, rounded to four digits."""
-    score = base * recency_factor(recency) * temporal_factor(temporal_weight, temporal)
-    return js.round4(score * tier_factor * veracity_factor * current_factor)
+    for factor in factors:
+        base *= factor
+    return js.round4(base)
 
 
 def tier_factor(degradation: float | None) -> float:
@@ -318,15 +363,9 @@ def fact_score(lexical: float, confidence: float, fts: float) -> float:
     return js.round4(lexical * fact_factor(confidence, fts))
 
 
-def typed_words(asked: Iterable[tuple[str, Sequence[str]]]) -> Typed:
-    """Return the words of a query by the variants that each brings; synonyms bring the same ones."""
-    typed: Typed = {}
-    for word, variants in asked:
-        there = typed.get(tuple(variants), ())
-        typed[tuple(variants)] = there if word in there else (*there, word)
-    return typed
-
-
-def matched_words(groups: Groups, typed: Typed, document: Document) -> tuple[str, ...]:
-    """Return the words of a query, as they were typed, that a text matches."""
-    return tuple(word for group, _ in groups if group.matches(document) for word in typed[group.variants])
+def matched_words(words: Words, document: Document) -> tuple[str, ...]:
+    """Return the words of a query, as they were typed, that a text matches, those with the same variants together."""
+    typed: dict[tuple[str, ...], dict[str, None]] = {}
+    for word, variants in words.asked:
+        typed.setdefault(variants, {})[word] = None
+    return tuple(word for group, _ in words.groups if group.matches(document) for word in typed[group.variants])

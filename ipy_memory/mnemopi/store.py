@@ -71,12 +71,18 @@ class _Written:
 
 def redact_write(content: str, options: RememberOptions) -> tuple[str, RememberOptions, int]:
     """Return content and options without credentials, and how many were taken out (T-10)."""
-    content, count = redact_counted(content)
+    content, in_content = redact_counted(content)
+    options, in_options = _without_credentials(options)
+    return content, options, in_content + in_options
+
+
+def _without_credentials(options: RememberOptions) -> tuple[RememberOptions, int]:
     changes: dict[str, Any] = {}
+    count = 0
     for name in ("source", "extract_text", "embed_text", "metadata"):
         changes[name], found = redact_value(getattr(options, name))
         count += found
-    return content, replace(options, **changes), count
+    return replace(options, **changes), count
 
 
 def remember(bank: Bank, content: str, options: RememberOptions | None = None) -> str:
@@ -106,7 +112,7 @@ def retain_items(
     A failing item is taken back alone, logged, and named in the receipt (T-06); if the bank takes nothing, every
     item is named. Only what the receipt has an id for is stored.
     """
-    prepared = [_retained(item, session_id, cwd, trim_old=trim_old) for item in items]
+    prepared = _retained(items, session_id, cwd, trim_old=trim_old)
     graphs = _Graphs(bank)
     written: dict[int, _Written] = {}
     failed: dict[int, Exception] = {}
@@ -140,21 +146,31 @@ def retain_items(
     )
 
 
-def _retained(item: RetainItem, session_id: str, cwd: str, *, trim_old: bool) -> tuple[str, RememberOptions, int]:
-    return redact_write(
-        item.content,
-        RememberOptions(
-            source=RETAIN_SOURCE,
-            importance=0.75,
-            scope="bank",
-            veracity="tool",
-            memory_type="fact",
-            metadata={"session_id": session_id, "cwd": cwd, "context": item.context, "tool": "retain"},
-            extract=True,
-            extract_entities=True,
-            trim=trim_old,
-        ),
-    )
+def _retained(
+    items: Sequence[RetainItem], session_id: str, cwd: str, *, trim_old: bool
+) -> list[tuple[str, RememberOptions, int]]:
+    """Return content, options and count of redactions of each item; items of one context share their options."""
+    shared: dict[str | None, tuple[RememberOptions, int]] = {}
+    prepared = []
+    for item in items:
+        if item.context not in shared:
+            shared[item.context] = _without_credentials(
+                RememberOptions(
+                    source=RETAIN_SOURCE,
+                    importance=0.75,
+                    scope="bank",
+                    veracity="tool",
+                    memory_type="fact",
+                    metadata={"session_id": session_id, "cwd": cwd, "context": item.context, "tool": "retain"},
+                    extract=True,
+                    extract_entities=True,
+                    trim=trim_old,
+                )
+            )
+        options, in_options = shared[item.context]
+        content, in_content = redact_counted(item.content)
+        prepared.append((content, options, in_content + in_options))
+    return prepared
 
 
 class _Graphs:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.candidates import as_text, names_of
+from ipy_memory.mnemopi.cells import as_text
 from ipy_memory.mnemopi.schema import columns
+from ipy_memory.mnemopi.visibility import names_of
 
 if TYPE_CHECKING:
     from ipy_memory.clock import Clock

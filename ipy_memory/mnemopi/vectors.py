@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js
 from ipy_memory.mnemopi import candidates, scoring
+from ipy_memory.mnemopi.cells import json_list
 from ipy_memory.mnemopi.session_embedder import SessionEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ipy_memory.mnemopi.bank import Bank
-    from ipy_memory.mnemopi.candidates import Tier, Visibility
+    from ipy_memory.mnemopi.stored import Tier
+    from ipy_memory.mnemopi.visibility import Visibility
 
 
 class Window:
@@ -107,7 +109,7 @@ def window(bank: Bank, tier: Tier, visible: Visibility, query: Sequence[float]) 
         bank.connection.execute(
             "SELECT memory_id, embedding_json, model FROM memory_embeddings"
             " WHERE memory_id IN (SELECT value FROM json_each(?))",
-            (candidates.json_list(id_ for _, id_ in rows),),
+            (json_list(id_ for _, id_ in rows),),
         )
     )
     found = sorted((id_, rowid) for rowid, id_ in rows if id_ in stored)

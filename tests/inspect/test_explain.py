@@ -111,6 +111,7 @@ def test_no_scoring_constant_stands_outside_the_scoring_module() -> None:
     # Any fraction in the way of a recall is one: it weighs something.
     allowed = {"scoring.py"}
     way = ["recall.py", "candidates.py", "rerank.py", "scoped.py", "facts.py", "account.py", "trace.py", "vectors.py"]
+    way += ["stored.py", "entries.py", "visibility.py"]
     files = [PACKAGE / "mnemopi" / name for name in way] + sorted((PACKAGE / "inspect").glob("*.py"))
     found = [
         (path.name, node.lineno, node.value)

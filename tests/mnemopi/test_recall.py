@@ -18,12 +18,14 @@ from hypothesis import strategies as st
 from ipy_memory import js
 from ipy_memory.clock import FixedClock
 from ipy_memory.errors import RecallCancelled
-from ipy_memory.mnemopi import candidates, scoring
+from ipy_memory.mnemopi import candidates, scoring, stored
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.recall import RecallOptions, recall, recall_enhanced, touch
 from ipy_memory.mnemopi.schema import FULL_TEXT_TABLES
 from ipy_memory.mnemopi.scoped import scoped_recall
+from ipy_memory.mnemopi.stored import WORKING
 from ipy_memory.mnemopi.trace import Step, Trace
+from ipy_memory.mnemopi.visibility import Visibility
 
 NOW = "2026-06-01T12:00:00.000Z"
 CLOCK = FixedClock(NOW)
@@ -244,15 +246,15 @@ def test_full_text_candidates_are_those_of_the_one_step_query(contents: list[str
                 superseded = "x" if number % 5 == 3 else None
                 row = {"id": f"{number * 7919 % 101:03d}-{number}", "content": content, "superseded_by": superseded}
                 insert(connection, "working_memory", row)
-        visible = candidates.Visibility(NOW, "proj", "proj")
+        visible = Visibility(NOW, "proj", "proj")
         for limit in (1, 3, 10):
             one_step = bank.connection.execute(
                 "SELECT m.rowid, f.rank FROM fts_working f JOIN working_memory m ON m.id = f.id"
                 " WHERE fts_working MATCH ? AND m.superseded_by IS NULL ORDER BY f.rank, m.id LIMIT ?",
                 ('"alpha" OR "gamma"', limit),
             ).fetchall()
-            found = candidates.full_text(bank, candidates.WORKING, '"alpha" OR "gamma"', visible, limit)
-            assert found == one_step
+            found = candidates.full_text(bank, WORKING, '"alpha" OR "gamma"', visible, limit)
+            assert [(row.rowid, rank) for row, rank in found] == one_step
 
 
 def test_a_foreign_bank_with_odd_cells_is_read(path: Path) -> None:
@@ -274,14 +276,6 @@ def test_a_foreign_bank_with_odd_cells_is_read(path: Path) -> None:
     assert {"pool", "password", "ferry"} <= set(ids(hits))
     assert next(hit for hit in hits if hit.id == "pool").source == "\ufffdA"
     assert next(hit for hit in hits if hit.id == "password").importance == 0.5
-
-
-@pytest.mark.parametrize(
-    ("cell", "number"),
-    [(None, 0), ("", 0), (" 7 ", 7), ("0x10", 16), ("much", 0.5), (b"1", 49), (b"12", 0.5), (2, 2), (1e999, 0.5)],
-)
-def test_a_cell_is_the_number_that_the_real_engine_takes_it_for(cell: object, number: float) -> None:
-    assert candidates.number_or(cell, 0.5) == number
 
 
 def test_an_empty_text_to_search_is_none(path: Path) -> None:
@@ -363,10 +357,12 @@ def test_texts_are_kept_only_while_the_bank_stays_the_same(path: Path, bank: Ban
     assert "pool" not in ids(recall_enhanced(bank, "database", 8, IN_CHANNEL))
     assert "pool" in ids(recall_enhanced(bank, "harbours", 8, IN_CHANNEL))
 
+    visible = Visibility(NOW, "proj", "proj")
+
     def change_and_fail() -> None:
         with bank.transaction() as connection:
             connection.execute("UPDATE working_memory SET content = 'database again' WHERE id = 'pool'")
-            assert candidates.documents(bank, candidates.WORKING, [1])[1].text == "database again"
+            assert stored.by_rowid(bank, WORKING, visible, [1])[1].document.text == "database again"
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

@@ -19,12 +19,8 @@ def score(row: Row) -> float:
     return row[1]
 
 
-def content(row: Row) -> str:
-    return row[0]
-
-
 def mmr(items: list[Row], lam: float, top_k: float) -> list[Row]:
-    return rerank.mmr(items, lam, top_k, score=score, content=content)
+    return rerank.mmr(items, lam, top_k, score=score, words=lambda row: rerank.words(row[0]))
 
 
 def cover(items: list[Row], wanted: list[str], top_k: int, bonus: float = 0.06) -> list[Row]:

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from ipy_memory import js
 from ipy_memory.mnemopi import lexicon, scoring
-from ipy_memory.mnemopi.scoring import Document, Group, Words
+from ipy_memory.mnemopi.scoring import Document, Evidence, Factors, Group, Words
 
-WORD = st.text(alphabet="abcdeé日😀", min_size=1, max_size=12)
+WORD = st.text(alphabet="abcdeé日𐐨_", min_size=1, max_size=12)
+TEXT = st.text(alphabet="abcdeé日𐐨_ -😀", max_size=60)
 UNIT = st.floats(0, 1)
 
 
@@ -27,12 +28,18 @@ def plain_match(variants: list[str], text: str) -> bool:
     )
 
 
-@given(st.lists(WORD, min_size=1, max_size=4), st.lists(WORD, max_size=8).map(" ".join))
+@given(st.lists(WORD, min_size=1, max_size=4), TEXT)
 def test_a_group_matches_as_the_rule_says(variants: list[str], text: str) -> None:
     assert Group.of(variants).matches(Document(text)) is plain_match(variants, js.lower(text))
 
 
-@given(WORD, st.integers(1, 20), WORD)
+@given(st.lists(st.sampled_from(["from", "that", "where", "light"]), min_size=1), TEXT)
+def test_a_stop_word_of_a_text_is_no_part(words: list[str], text: str) -> None:
+    variants, text = ["".join(words)], f"{text} {' '.join(words)}"
+    assert Group.of(variants).matches(Document(text)) is plain_match(variants, js.lower(text))
+
+
+@given(WORD, st.integers(1, 20), TEXT)
 def test_long_variants_match_by_the_same_rule(part: str, times: int, text: str) -> None:
     variants = [part * times]
     assert Group.of(variants).matches(Document(text)) is plain_match(variants, js.lower(text))
@@ -88,14 +95,14 @@ def test_decay_falls_with_age_and_never_rises_above_one() -> None:
 
 @given(UNIT, UNIT, UNIT, UNIT)
 def test_a_similarity_is_a_fifth_of_the_score(lexical: float, fts: float, similarity: float, weight: float) -> None:
-    without = scoring.working_base(lexical, fts, 0, 0.5, weight)
+    without = scoring.working_base(Evidence(lexical, fts, 0, 0.5), weight)
     expected = without if similarity == 0 else 0.8 * without + 0.2 * similarity
-    assert scoring.working_base(lexical, fts, similarity, 0.5, weight) == pytest.approx(expected)
+    assert scoring.working_base(Evidence(lexical, fts, similarity, 0.5), weight) == pytest.approx(expected)
 
 
 def test_an_episode_never_scores_less_than_its_words() -> None:
-    assert scoring.episodic_base(1, 0, 0, 0, scoring.DEFAULT_WEIGHTS) == 0.8
-    assert scoring.episodic_base(0, 1, 1, 1, scoring.DEFAULT_WEIGHTS) == 1
+    assert scoring.episodic_base(Evidence(1, 0, 0, 0), scoring.DEFAULT_WEIGHTS) == 0.8
+    assert scoring.episodic_base(Evidence(0, 1, 1, 1), scoring.DEFAULT_WEIGHTS) == 1
 
 
 @pytest.mark.parametrize(
@@ -121,7 +128,6 @@ def test_current_and_past_words_scale_a_query_for_now() -> None:
 
 
 def test_time_counts_only_with_a_weight() -> None:
-    factors = {"tier_factor": 1.0, "veracity_factor": 1.0, "current_factor": 1.0}
-    assert scoring.final_score(0.5, 1, temporal_weight=0, temporal=1, **factors) == 0.5
-    assert scoring.final_score(0.5, 0, temporal_weight=0, temporal=1, **factors) == 0.35
-    assert scoring.final_score(0.5, 1, temporal_weight=0.45, temporal=1, **factors) == 0.725
+    for recency, weight, score in ((1, 0, 0.5), (0, 0, 0.35), (1, 0.45, 0.725)):
+        of_time = scoring.recency_factor(recency), scoring.temporal_factor(weight, 1)
+        assert scoring.final_score(0.5, Factors(*of_time, tier=1, veracity=1, current=1)) == score

@@ -13,9 +13,10 @@ import pytest
 from ipy_memory.clock import FixedClock
 from ipy_memory.js import round4
 from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.candidates import WORKING, Visibility
 from ipy_memory.mnemopi.store import RememberOptions, remember
+from ipy_memory.mnemopi.stored import WORKING
 from ipy_memory.mnemopi.vectors import Window, window
+from ipy_memory.mnemopi.visibility import Visibility
 
 NOW = "2026-06-01T12:00:00.000Z"
 

@@ -61,7 +61,7 @@ def mmr(case: Case) -> Any:
         case.input["lambda"],
         case.input["topK"],
         score=lambda item: item.get("score", 0),
-        content=lambda item: item["content"],
+        words=lambda item: rerank.words(item["content"]),
     )
     return [item["id"] for item in chosen]
 
