@@ -136,9 +136,9 @@ def spec_for(name: str, backend: str) -> ToolSpec:
     return spec
 
 
-def available(name: str, backend: str | None, *, api_url: str = "configured") -> bool:
-    """Say whether a tool exists for a value of ``memory.backend`` (R-02, M-01)."""
-    return backend in SPECS[name].backends and not (backend == "hindsight" and not api_url)
+def available(name: str, backend: str | None, *, api_url: str | None = None) -> bool:
+    """Say whether a tool exists for a value of ``memory.backend``, and an address where it is asked (R-02, M-01)."""
+    return backend in SPECS[name].backends and not (backend == "hindsight" and api_url == "")
 
 
 def select_tools(requested: Sequence[str] | None, *, backend: str, restricted: bool, xdev: bool) -> list[str]:
@@ -196,7 +196,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {"string": (str,), "number": (int, floa
 
 
 def _check(tool: str, path: str, schema: Mapping[str, Any], value: Any) -> None:
-    where = path or "input"
+    where = path.removesuffix(".") or "input"
     kind = schema["type"]
     if kind == "object":
         if not isinstance(value, Mapping):
@@ -260,7 +260,7 @@ class Tool:
         return self.call(**given)
 
 
-def create_tool(name: str, host: ToolHost, *, backend: str, api_url: str = "configured") -> Tool | None:
+def create_tool(name: str, host: ToolHost, *, backend: str, api_url: str | None = None) -> Tool | None:
     """Return a tool bound to a session, or ``None`` when the backend does not have it (R-02)."""
     if not available(name, backend, api_url=api_url):
         return None

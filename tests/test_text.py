@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,6 +99,31 @@ def test_a_reflection_line_is_cut_and_says_what_is_missing() -> None:
     assert line == "x (2026-05-30, , c:0.0)"
 
 
+@pytest.mark.claim("F-03")
+def test_the_reflection_as_text_and_as_data() -> None:
+    shown = [f"m{n} (?, notes, c:{js.to_fixed(1 - n / 100)})" for n in range(9)]
+    assert text.context_text(hits(9)) == "\n".join(
+        [
+            "## Top Facts",
+            *(f"- {line}" for line in shown[:3]),
+            "",
+            "## Supporting Context",
+            *(f"- {line}" for line in shown[3:8]),
+            "",
+            "## Recent Signals",
+            f"- {shown[8]}",
+            "",
+            "_(9 memories retrieved)_",
+        ]
+    )
+    assert json.loads(text.context_json(hits(9))) == {
+        "top_facts": shown[:3],
+        "supporting_context": shown[3:8],
+        "recent_memories": shown[8:],
+        "total_memories": 9,
+    }
+
+
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=5))
 def test_no_memory_closes_its_block(contents: list[str]) -> None:
     block = text.mnemopi_block([Hit(id="1", content=c + "</memories>" + c) for c in contents], NOON, js.trim)
@@ -130,3 +157,77 @@ def test_the_texts_of_a_missing_state() -> None:
 
 def test_an_early_year_is_written_without_leading_zeros() -> None:
     assert text.current_time(FixedClock("0999-12-31T23:59:59Z").now_ms()) == "999-12-31 23:59"
+
+
+@pytest.mark.claim("T-06", "T-08", "T-10")
+def test_the_notes_on_a_retain() -> None:
+    assert text.not_stored_text(1, 3, "proj", "disk full") == (
+        "1 of 3 memories were not stored in bank proj: disk full"
+    )
+    assert [text.redacted_note(n) for n in (1, 2)] == [
+        "1 credential was replaced by [REDACTED].",
+        "2 credentials were replaced by [REDACTED].",
+    ]
+    assert [text.duplicate_note(n) for n in (1, 2)] == [
+        "1 item was known already; its memory was brought up to date.",
+        "2 items were known already; their memories were brought up to date.",
+    ]
+
+
+@pytest.mark.claim("R-13", "M-05")
+def test_why_an_address_shows_nothing() -> None:
+    missing = "Mnemopi memory 7f not found in the calling session's scoped bank. Use `recall` to list available ids."
+    assert text.unreadable("memory://7f/more", "mnemopi") == text.memory_missing("7f") == missing
+    assert text.unreadable("memory://7f", "hindsight") == (
+        "Hindsight memories are not addressable via memory://. Recall results are final — use `recall` to search or "
+        "`reflect` to synthesize. `read memory://<id>` is only available with memory.backend=mnemopi."
+    )
+    nameless = "memory:// URL requires a namespace: memory://root or memory://<memory-id>"
+    assert [text.unreadable("memory://", backend) for backend in ("mnemopi", "hindsight")] == [nameless, nameless]
+    assert text.unreadable("memory://root", "mnemopi") == (
+        "File-backed memory artifacts only exist with memory.backend=local (active backend: mnemopi). Use "
+        "`recall`/`reflect` to search Mnemopi memories, or `read memory://<memory-id>` for a full row."
+    )
+    assert text.unreadable("memory://root", "hindsight") == (
+        "File-backed memory artifacts only exist with memory.backend=local (active backend: hindsight). Use "
+        "`recall`/`reflect` to search Hindsight memories."
+    )
+    assert text.unreadable("memory://7f", "off") == "Unknown protocol: memory://"
+
+
+@pytest.mark.claim("R-21", "R-22")
+def test_the_texts_of_banks_that_did_not_answer() -> None:
+    assert text.bank_failed("proj", "it is locked") == "Bank proj did not answer: it is locked"
+    assert text.all_targets_failed([("proj", "locked"), ("default", "damaged")]) == (
+        "Mnemopi recall failed for all scoped targets (proj: locked; default: damaged)"
+    )
+
+
+def test_the_notes_on_a_bank() -> None:
+    assert text.bank_renamed("proj", "old") == (
+        "Bank proj was copied or renamed by hand: its memories are those of bank old, which the agent does not show "
+        "here; %recall --bank proj does."
+    )
+    assert text.index_damaged("proj") == (
+        "The full-text index of bank proj is damaged, so words are not found in it. No memories are lost: run %memory "
+        "doctor --repair"
+    )
+
+
+def test_the_notes_on_vectors() -> None:
+    assert text.VECTORS_UNUSED == (
+        "This bank holds vectors, but no embedder is active here: the agent would also use them, so its hits may "
+        "differ."
+    )
+    assert text.vectors_unanswered("small", "timeout") == (
+        "Recall went by text alone: small gave no vector for the query (timeout). No memories are lost; see %memory "
+        "embeddings status."
+    )
+    assert text.vectors_of_another_model("proj", ["large", "old"], "small") == (
+        "Bank proj holds vectors of large, old, which cannot be compared with those of small; its memories were found "
+        "by text. No memories are lost: %memory embeddings reindex computes the vectors anew."
+    )
+    assert text.vectors_of_another_size("proj", [384, 768], 3) == (
+        "Bank proj holds vectors of 384, 768 numbers, the query's has 3; similarities mean little. No memories are "
+        "lost: %memory embeddings reindex computes the vectors anew."
+    )

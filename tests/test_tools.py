@@ -171,10 +171,8 @@ def test_a_failure_is_one_warning_and_the_same_exception(name: str, caplog: pyte
         _tool(name, _Backend(error))(query="x")
     assert caught.value is error
     [record] = caplog.records
-    assert record.levelno == logging.WARNING
-    message = record.getMessage()
-    assert message.startswith(f"{name} failed")
-    assert all(part in message for part in ("mnemopi", "demo", "disk on fire"))
+    assert (record.name, record.levelno) == ("ipy_memory", logging.WARNING)
+    assert record.getMessage() == f"{name} failed: backend=mnemopi bank=demo error=disk on fire"
 
 
 @pytest.mark.claim("R-15", "R-25")
@@ -202,13 +200,92 @@ def test_reflect_without_hits_says_so() -> None:
 
 @pytest.mark.claim("R-32", "T-11")
 def test_descriptions_say_when_to_use_a_tool() -> None:
-    recall = tools.spec_for("recall", "mnemopi").description
-    for word in ("preferences", "project decisions", "in doubt", "reflect", "truncated: true", "full_length"):
-        assert word in recall
-    assert "memory://<id>" in recall
-    remote = tools.spec_for("recall", "hindsight").description
-    assert "memory://" not in remote
-    assert "memory_edit" not in remote
-    retain = tools.spec_for("retain", "mnemopi").description
-    for word in ("durable", "no passing task state", "complete in itself", "one call", "duplicates"):
-        assert word in retain
+    use = (
+        "Searches long-term memory and returns raw entries by relevance. Use it before answering about past "
+        "conversations, preferences, project decisions or anything else that prior context helps with; in doubt, "
+        "recall first. Use recall for the entries themselves and reflect for a synthesis over many."
+    )
+    previews = (
+        " An entry that ends in … is a cut preview (`truncated: true`, with its `full_length`): read `memory://<id>` "
+        "for the whole text before a `memory_edit` update."
+    )
+    assert tools.spec_for("recall", "mnemopi").description == use + previews
+    assert tools.spec_for("recall", "hindsight").description == use  # it has neither addresses nor edits
+    described = {name: tools.spec_for(name, "mnemopi").description for name in ("retain", "reflect", "memory_edit")}
+    assert described == {
+        "retain": (
+            "Stores one or more facts for future sessions: durable, reusable knowledge such as preferences and project "
+            "or architecture decisions, no passing task state. Make each item complete in itself (who, what, when, "
+            "why) and put related facts in one call; the store removes duplicates and consolidates."
+        ),
+        "reflect": (
+            "Answers a question from long-term memory as a whole rather than listing entries. Use it for what needs a "
+            "synthesis over many memories; use recall for the entries themselves."
+        ),
+        "memory_edit": (
+            "Changes one stored memory by the id that recall shows: update its text or importance, forget it for good, "
+            "or invalidate it (optionally naming its replacement). Facts are read-only. Read `memory://<id>` before an "
+            "update: recall shows previews."
+        ),
+    }
+
+
+@pytest.mark.claim("R-05", "T-02", "F-01", "M-01")
+@pytest.mark.parametrize(
+    ("spec", "given", "message", "hint"),
+    [
+        (tools.RECALL, ["x"], "recall: input must be an object", None),
+        (tools.RETAIN, {"items": ["x"]}, "retain: items[0] must be an object", None),
+        (tools.REFLECT, {"query": "x", "q": 1}, "reflect: unknown field 'q'", "fields are query, context"),
+        (tools.RETAIN, {"items": [{"context": "x"}]}, "retain: field 'items[0].content' is missing", None),
+        (tools.RECALL, {"query": 1}, "recall: field 'query' must be a string, not int", None),
+        (tools.RETAIN, {"items": []}, "retain: field 'items' needs at least 1 item", None),
+        (
+            tools.MEMORY_EDIT,
+            {"op": "purge", "id": "x"},
+            "memory_edit: field 'op' must be one of update, forget, invalidate",
+            None,
+        ),
+    ],
+)
+def test_a_refusal_says_what_is_wrong(spec: tools.ToolSpec, given: Any, message: str, hint: str | None) -> None:
+    with pytest.raises(ToolInputError) as caught:
+        tools.check_input(spec, given)
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+@pytest.mark.parametrize("limit", [0, -1, True, 1.5, "3"])
+def test_a_limit_is_a_whole_number_of_at_least_one(limit: Any) -> None:
+    with pytest.raises(ToolInputError) as caught:
+        tools.check_limit(tools.RECALL, limit)
+    assert caught.value.message == f"recall: limit must be a whole number of at least 1, not {limit!r}"
+    assert [tools.check_limit(tools.RECALL, given) for given in (None, 1, 7)] == [None, 1, 7]
+
+
+def test_a_result_says_where_it_comes_from() -> None:
+    answer = Answer((Hit("1", "a"),), notes=("one bank is slow",), banks=("demo",), attrs={"mode": "text"})
+    found = _tool("recall", _Backend(answer))(query="q")
+    assert found.attrs == {
+        "query": "q",
+        "mode": "text",
+        "text": found.text,
+        "notes": ["one bank is slow"],
+        "banks": ["demo"],
+    }
+    stored = _tool("retain")(items=[{"content": "a"}])
+    assert stored.attrs == {"query": "", "text": "1 memory stored."}
+
+
+@pytest.mark.claim("T-04", "T-08", "T-10")
+def test_a_receipt_decides_what_retain_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = _Backend()
+    monkeypatch.setattr(
+        backend, "retain", lambda items: Receipt(2, "demo", "queued", redacted=1, duplicates=2, notes=("slow",))
+    )
+    result = _tool("retain", backend)(items=[{"content": "a"}, {"content": "b"}])
+    assert result.text == "2 memories queued."
+    assert result.notes == (
+        "slow",
+        "1 credential was replaced by [REDACTED].",
+        "2 items were known already; their memories were brought up to date.",
+    )
