@@ -71,7 +71,7 @@ def test_the_command_runs_the_notebook_without_a_browser(tmp_path: Path) -> None
     env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "TZ": "UTC"}
     done = subprocess.run(arguments, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "Found 2 relevant memories (as of 2026-06-01 12:00 UTC):" in done.stdout
+    assert "The summer sale starts on 15 June 2026. (id: 7eeefdaafb6dbe63)" in done.stdout
     assert "MagicError: %recall has no flag --limt" in done.stdout
     assert not (tmp_path / ".omp").exists()
 
