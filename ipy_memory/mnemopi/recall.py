@@ -128,13 +128,14 @@ def touch(bank: Bank, counts: Mapping[tuple[str, str], int]) -> None:
     try:
         with bank.counting() as connection:
             for tier in (WORKING, EPISODIC):
-                where, values = condition(visible.rules(), names_of(bank, tier.table))
-                stored.forget(bank, tier, [id_ for name, id_ in counts if name == tier.name])
-                connection.executemany(
-                    f"UPDATE {tier.table} SET recall_count = COALESCE(recall_count, 0) + ?, last_recalled = ?"
-                    f" WHERE id = ? AND {where}",
-                    [(n, now, id_, *values) for (name, id_), n in counts.items() if name == tier.name],
-                )
+                if times := {id_: n for (name, id_), n in counts.items() if name == tier.name}:
+                    where, values = condition(visible.rules(), names_of(bank, tier.table))
+                    counted = connection.executemany(
+                        f"UPDATE {tier.table} SET recall_count = COALESCE(recall_count, 0) + ?, last_recalled = ?"
+                        f" WHERE id = ? AND {where}",
+                        [(n, now, id_, *values) for id_, n in times.items()],
+                    )
+                    stored.count(bank, tier, times if counted.rowcount == len(times) else None, now)
     except BankError as error:
         log.debug("Recall counters were not written (%s): %s", bank.where, error)
 

@@ -76,6 +76,7 @@ def mmr(
     """
     ordered = sorted(items, key=score, reverse=True)
     taken: list[Item] = []
+    taken_words: list[AbstractSet[str]] = []
     # Likeness to those taken only grows as more are taken, so a gain worked out earlier is never too low: only the
     # foremost item must be brought up to date. Entries are (-gain, place, how many taken were compared, likeness).
     heap = [(-lam * score(item), place, 0, 0.0) for place, item in enumerate(ordered)]
@@ -86,9 +87,11 @@ def mmr(
         if compared == len(taken):
             heappop(heap)
             taken.append(item)
+            taken_words.append(words(item))
         else:
             ours = words(item)
-            like = max(like, *(jaccard(words(other), ours) for other in taken[compared:]))
+            for theirs in taken_words[compared:]:
+                like = max(like, jaccard(theirs, ours))
             heapreplace(heap, (-(lam * score(item) - (1 - lam) * like), place, len(taken), like))
     return taken
 

@@ -144,10 +144,12 @@ class Group:
 
 def _parts(variant: str) -> Iterable[str]:
     size = len(variant)
+    is_plain = js.units(variant) == size  # only then are units characters
+    least = _SHARED_PART if is_plain else 1
     for start in range(size):
-        for end in range(start + 1, size + 1):
+        for end in range(start + least, size + 1):
             part = variant[start:end]
-            if js.units(part) >= _SHARED_PART:
+            if is_plain or js.units(part) >= _SHARED_PART:
                 yield part
 
 

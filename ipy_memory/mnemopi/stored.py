@@ -160,14 +160,16 @@ def by_rowid(bank: Bank, tier: Tier, visible: Visibility, rowids: Iterable[int])
     return kept.by_rowid
 
 
-def forget(bank: Bank, tier: Tier, ids: Iterable[str]) -> None:
-    """Read these rows anew the next time: their counters have changed, which no state of the file tells."""
+def count(bank: Bank, tier: Tier, times: Mapping[str, int] | None, now: str) -> None:
+    """Note in the kept rows which were recalled (``None``: unknown), as no state of the file tells it."""
     kept: _Kept | None = bank.memo.get(tier.name)
-    if kept is None:
+    if kept is None or times is None:
+        bank.memo.pop(tier.name, None)
         return
-    for id_ in ids:
-        if (row := kept.by_id.pop(id_, None)) is not None:
-            del kept.by_rowid[row.rowid]
+    for id_, more in times.items():
+        if (found := kept.by_id.get(id_)) is not None:
+            found.row.recall_count += more
+            found.row.last_recalled = now
 
 
 def _kept(bank: Bank, tier: Tier, visible: Visibility) -> _Kept:

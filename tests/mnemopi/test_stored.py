@@ -62,6 +62,19 @@ def test_what_was_counted_is_shown_by_the_next_recall(bank: Bank) -> None:
         touch(bank, {(hit.tier or "", hit.id or ""): 1 for hit in hits})
 
 
+def test_counting_what_is_out_of_reach_counts_nothing(bank: Bank) -> None:
+    foreign = recall(bank, "harbour", 5, HERE)[0].id
+    bank.connection.execute(
+        "UPDATE working_memory SET session_id = 'else', channel_id = 'else' WHERE id = ?", [foreign]
+    )
+    anyone = RecallOptions(author_id="coding-agent")
+    seen = {hit.id for hit in recall(bank, "harbour", 5, anyone)}
+    assert foreign in seen
+    touch(bank, dict.fromkeys((("working", id_ or "") for id_ in seen), 1))
+    counts = {hit.id: hit.recall_count for hit in recall(bank, "harbour", 5, anyone)}
+    assert counts == {id_: int(id_ != foreign) for id_ in seen}
+
+
 def test_an_episode_that_was_counted_is_read_anew(bank: Bank) -> None:
     with bank.transaction() as connection:
         connection.execute(
