@@ -1,36 +1,32 @@
-"""One open bank: a SQLite file, its connection, transactions, and the border where SQLite's errors become ours."""
+"""One open bank: its connection, transactions, and what is remembered of it while it is open."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import quote
-from weakref import WeakSet
 
 from ipy_memory.clock import ProcessIds
-from ipy_memory.errors import (
-    BankError,
-    BankNotFoundError,
-    BusyBankError,
-    CorruptBankError,
-    DiskFullError,
-    MissingFeatureError,
-    NotABankError,
-    ReadOnlyBankError,
-    RecallCancelled,
-)
+from ipy_memory.errors import BankError, ReadOnlyBankError, RecallCancelled
 from ipy_memory.jsdate import iso
 from ipy_memory.mnemopi.config import EngineConfig
+from ipy_memory.mnemopi.connection import (
+    STEPS_BETWEEN_CHECKS,
+    Connection,
+    bank_errors,
+    cannot_open,
+    check_file,
+    connect,
+    reading_mode,
+    where_of,
+)
 from ipy_memory.mnemopi.schema import check_schema, create_schema, foreign_triggers, is_blank
 from ipy_memory.paths import exists
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterator
 
     from ipy_memory.clock import Clock, IdSource
@@ -40,37 +36,6 @@ if TYPE_CHECKING:
 AUTHOR_ID = "coding-agent"
 AUTHOR_TYPE = "agent"
 """Who writes: every row of ours carries this author."""
-
-BUSY_MS = 5000
-_CACHE_KIB = 16 * 1024
-"""SQLite's own 2 MiB make a large transaction, or a search of a large bank, read the same pages again and again."""
-
-_STEPS_BETWEEN_CHECKS = 20_000
-_TEXT = partial(str, encoding="utf-8", errors="replace")
-
-
-class _Connection(sqlite3.Connection):
-    """A connection that can end what it has begun to read.
-
-    A statement whose reader was interrupted stays open as long as somebody keeps the traceback; it would hold the
-    file as it was, against every later look at it.
-    """
-
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self._cursors: WeakSet[sqlite3.Cursor] = WeakSet()
-
-    def execute(self, *given: Any) -> sqlite3.Cursor:
-        """Carry out a statement, and remember its cursor while it lives."""
-        cursor = self.cursor()
-        self._cursors.add(cursor)
-        return cursor.execute(*given)
-
-    def end_reading(self) -> None:
-        """Close every cursor there is."""
-        for cursor in list(self._cursors):
-            cursor.close()
-        self._cursors.clear()
 
 
 class Bank:
@@ -82,7 +47,7 @@ class Bank:
 
     def __init__(
         self,
-        connection: _Connection,
+        connection: Connection,
         path: Path,
         name: str,
         *,
@@ -110,7 +75,7 @@ class Bank:
         self._ended: Exception | None = None
         self.taken_back = 0
         self._counted = 0
-        connection.set_progress_handler(self._stop, _STEPS_BETWEEN_CHECKS)
+        connection.set_progress_handler(self._stop, STEPS_BETWEEN_CHECKS)
 
     @classmethod
     def open(
@@ -143,12 +108,12 @@ class Bank:
         """
         path, config = Path(path), config or EngineConfig()
         if not create or exists(path):
-            _check_file(path, name)
+            check_file(path, name)
         with bank_errors(path, name):
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise _cannot_open(path, name, error.strerror) from error
+                raise cannot_open(path, name, error.strerror) from error
             return cls._opened(
                 path,
                 name,
@@ -174,12 +139,12 @@ class Bank:
     ) -> Self:
         """Open a bank that is only read: no byte of it is ever changed."""
         path = Path(path)
-        _check_file(path, name)
+        check_file(path, name)
         with bank_errors(path, name):
             return cls._opened(
                 path,
                 name,
-                _reading_mode(path),
+                reading_mode(path),
                 cls._check,
                 clock=clock,
                 ids=ProcessIds(),
@@ -203,7 +168,7 @@ class Bank:
         Where they cannot be written, or where a trigger of a stranger would run with them, it is only read.
         """
         path = Path(path)
-        _check_file(path, name)
+        check_file(path, name)
         if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
             return cls.open_readonly(path, name, clock=clock, config=config, embedder=embedder)
         with bank_errors(path, name):
@@ -222,7 +187,7 @@ class Bank:
     @classmethod
     def _opened(cls, path: Path, name: str, mode: str, prepare: Callable[[Self], None], **given: Any) -> Self:
         """Connect and prepare; what fails or is interrupted leaves no open file."""
-        connection = _connect(path, mode)
+        connection = connect(path, mode)
         try:
             bank = cls(connection, path, name, **given)
             prepare(bank)
@@ -240,7 +205,7 @@ class Bank:
     @property
     def where(self) -> str:
         """The bank and its file, for messages."""
-        return _where(self.path, self.name)
+        return where_of(self.path, self.name)
 
     @property
     def generation(self) -> tuple[int, int, int]:
@@ -397,119 +362,3 @@ class Bank:
         connection.execute("PRAGMA foreign_keys = ON")
         with self.transaction():
             create_schema(connection, iso(self.clock.now_ms()))
-
-
-@contextmanager
-def bank_errors(path: str | Path, name: str, cancel: threading.Event | None = None) -> Iterator[None]:
-    """Turn SQLite's errors into ours, with the file they happened to and what to do.
-
-    The message stays SQLite's own (R-22). An interrupted statement is Ctrl-C (or a cancelled token).
-    """
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise _translated(error, _where(Path(path), name), cancel) from error
-
-
-_BY_CODE: dict[int, tuple[type[BankError], str]] = {
-    sqlite3.SQLITE_CORRUPT: (CorruptBankError, "Restore the file from a copy; it was not touched."),
-    sqlite3.SQLITE_NOTADB: (NotABankError, "Check the path of the bank; the file was not touched."),
-    sqlite3.SQLITE_BUSY: (BusyBankError, "Another process is writing; try again when it is done."),
-    sqlite3.SQLITE_LOCKED: (BusyBankError, "Another process is writing; try again when it is done."),
-    sqlite3.SQLITE_READONLY: (ReadOnlyBankError, "Check the rights of the file and of its folder."),
-    sqlite3.SQLITE_PERM: (ReadOnlyBankError, "Check the rights of the file and of its folder."),
-    sqlite3.SQLITE_FULL: (DiskFullError, "Make room on the disk; what was stored before is untouched."),
-    sqlite3.SQLITE_CANTOPEN: (BankError, "Check that the file exists and that its folder can be used."),
-    sqlite3.SQLITE_IOERR: (BankError, "The disk failed to read or write; check it and its free space."),
-}
-
-
-def _translated(error: sqlite3.Error, where: str, cancel: threading.Event | None) -> BaseException:
-    extended = getattr(error, "sqlite_errorcode", 0)
-    code = extended & 0xFF
-    message = str(error)
-    # Our own functions raise nothing: when one did, Ctrl-C fell into it.
-    if code == sqlite3.SQLITE_INTERRUPT or "user-defined function raised exception" in message:
-        if cancel is not None and cancel.is_set():
-            return RecallCancelled("The recall was cancelled.", where=where)
-        return KeyboardInterrupt()
-    if "no such module: fts5" in message:
-        return MissingFeatureError(message, where=where, hint="Use a Python whose SQLite has FTS5.")
-    if extended == sqlite3.SQLITE_CORRUPT_VTAB:
-        hint = "A full-text index is damaged; no memories are lost. To mend it: %memory doctor --repair"
-        return CorruptBankError(message, where=where, hint=hint)
-    if extended == sqlite3.SQLITE_READONLY_DBMOVED:
-        hint = "Try again; nothing was written."
-        return BankError("The bank's file was deleted or replaced meanwhile.", where=where, hint=hint)
-    kind, hint = _BY_CODE.get(code, (BankError, "Look at the bank with %memory doctor."))
-    return kind(message, where=where, hint=hint)
-
-
-def _check_file(path: Path, name: str) -> None:
-    where = _where(path, name)
-    try:
-        mode = path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        mode = None
-    except OSError as error:
-        raise _cannot_open(path, name, error.strerror) from None
-    if mode is None:
-        raise BankNotFoundError("There is no such bank file.", where=where, hint="Check the bank's name or path.")
-    if S_ISDIR(mode):
-        raise NotABankError("This is a folder, not a bank file.", where=where, hint="Name the file in it.")
-    if not S_ISREG(mode):
-        raise NotABankError("This is a device, not a bank file.", where=where, hint="Name a file.")
-    if not os.access(path, os.R_OK):
-        raise _cannot_open(path, name, "Permission denied")
-
-
-def _cannot_open(path: Path, name: str, reason: str | None) -> BankError:
-    return BankError(
-        f"The bank cannot be opened: {reason or 'unknown reason'}.",
-        where=_where(path, name),
-        hint="Check the rights of the file and of its folder.",
-    )
-
-
-def connect_readonly(path: Path, name: str) -> _Connection:
-    """Connect to an existing file, a bank or not; no byte of it is changed, and Ctrl-C ends each statement."""
-    _check_file(path, name)
-    connection = _connect(path, _reading_mode(path))
-    connection.set_progress_handler(lambda: 0, _STEPS_BETWEEN_CHECKS)
-    return connection
-
-
-def _reading_mode(path: Path) -> str:
-    return "ro&immutable=1" if _is_frozen(path) else "ro"
-
-
-def _connect(path: Path, mode: str) -> _Connection:
-    address = f"file:{quote(os.fspath(path.absolute()), errors='surrogateescape')}?mode={mode}"
-    connection = sqlite3.connect(
-        address,
-        uri=True,
-        isolation_level=None,
-        timeout=BUSY_MS / 1000,
-        check_same_thread=False,
-        cached_statements=256,
-        factory=_Connection,
-    )
-    connection.text_factory = _TEXT
-    try:
-        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
-        connection.execute("PRAGMA cell_size_check = ON")
-        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        if mode.startswith("ro"):  # when writing, SQLite before 3.41 needs it on for full-text tables in triggers
-            connection.execute("PRAGMA trusted_schema = OFF")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _is_frozen(path: Path) -> bool:
-    return not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
-
-
-def _where(path: Path, name: str) -> str:
-    return f"bank {name}, {path}"

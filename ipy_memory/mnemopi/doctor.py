@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from ipy_memory.errors import BankError, CorruptBankError
 from ipy_memory.jsdate import iso
 from ipy_memory.mnemopi import removal
-from ipy_memory.mnemopi.bank import Bank, bank_errors
+from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.cells import as_text
 from ipy_memory.mnemopi.change import backup_beside
+from ipy_memory.mnemopi.connection import bank_errors
 from ipy_memory.mnemopi.schema import FULL_TEXT_TABLES, columns, create_schema
 from ipy_memory.mnemopi.vectors import stored_vector
 

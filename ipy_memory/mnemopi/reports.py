@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from ipy_memory.errors import BankError, BankNotFoundError
 from ipy_memory.jsdate import iso
-from ipy_memory.mnemopi.bank import Bank, bank_errors, connect_readonly
+from ipy_memory.mnemopi.bank import Bank
+from ipy_memory.mnemopi.connection import bank_errors, connect_readonly
 from ipy_memory.mnemopi.schema import create_schema
 from ipy_memory.paths import exists
 

@@ -22,8 +22,9 @@ from ipy_memory.errors import (
     ReadOnlyBankError,
     RecallCancelled,
 )
-from ipy_memory.mnemopi import bank as bank_module
-from ipy_memory.mnemopi.bank import Bank, bank_errors
+from ipy_memory.mnemopi import connection as connection_module
+from ipy_memory.mnemopi.bank import Bank
+from ipy_memory.mnemopi.connection import bank_errors
 
 CLOCK = FixedClock("2026-06-01T12:00:00.000Z")
 FOREVER = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
@@ -95,7 +96,7 @@ def test_opening_for_writing_leaves_an_unusable_file_alone(path: Path, make, err
 
 
 def test_an_unreadable_file_is_named(path: Path, bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bank_module.os, "access", lambda *_: False)
+    monkeypatch.setattr(connection_module.os, "access", lambda *_: False)
     with pytest.raises(BankError, match="Permission denied"):
         Bank.open_readonly(path, "proj", clock=CLOCK)
 
@@ -210,7 +211,7 @@ def test_reading_changes_no_byte(path: Path) -> None:
 def test_a_folder_that_cannot_be_written_gets_no_side_files(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Bank.open(path, "proj", clock=CLOCK).close()
     real = os.access
-    monkeypatch.setattr(bank_module.os, "access", lambda where, mode: mode != os.W_OK and real(where, mode))
+    monkeypatch.setattr(connection_module.os, "access", lambda where, mode: mode != os.W_OK and real(where, mode))
     with Bank.open_readonly(path, "proj", clock=CLOCK) as bank:
         assert bank.connection.execute("SELECT count(*) FROM working_memory").fetchone() == (0,)
         assert [one.name for one in path.parent.iterdir()] == [path.name]

@@ -1,0 +1,183 @@
+"""A SQLite connection to a bank's file, and the border where SQLite's errors become ours."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+from weakref import WeakSet
+
+from ipy_memory.errors import (
+    BankError,
+    BankNotFoundError,
+    BusyBankError,
+    CorruptBankError,
+    DiskFullError,
+    MissingFeatureError,
+    NotABankError,
+    ReadOnlyBankError,
+    RecallCancelled,
+)
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterator
+
+BUSY_MS = 5000
+STEPS_BETWEEN_CHECKS = 20_000
+"""How many of SQLite's own steps pass before it is asked whether to go on."""
+
+_CACHE_KIB = 16 * 1024
+"""SQLite's own 2 MiB make a large transaction, or a search of a large bank, read the same pages again and again."""
+
+_TEXT = partial(str, encoding="utf-8", errors="replace")
+
+
+class Connection(sqlite3.Connection):
+    """A connection that can end what it has begun to read.
+
+    A statement whose reader was interrupted stays open as long as somebody keeps the traceback; it would hold the
+    file as it was, against every later look at it.
+    """
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._cursors: WeakSet[sqlite3.Cursor] = WeakSet()
+
+    def execute(self, *given: Any) -> sqlite3.Cursor:
+        """Carry out a statement, and remember its cursor while it lives."""
+        cursor = self.cursor()
+        self._cursors.add(cursor)
+        return cursor.execute(*given)
+
+    def end_reading(self) -> None:
+        """Close every cursor there is."""
+        for cursor in list(self._cursors):
+            cursor.close()
+        self._cursors.clear()
+
+
+@contextmanager
+def bank_errors(path: str | Path, name: str, cancel: threading.Event | None = None) -> Iterator[None]:
+    """Turn SQLite's errors into ours, with the file they happened to and what to do.
+
+    The message stays SQLite's own (R-22). An interrupted statement is Ctrl-C (or a cancelled token).
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _translated(error, where_of(Path(path), name), cancel) from error
+
+
+_BY_CODE: dict[int, tuple[type[BankError], str]] = {
+    sqlite3.SQLITE_CORRUPT: (CorruptBankError, "Restore the file from a copy; it was not touched."),
+    sqlite3.SQLITE_NOTADB: (NotABankError, "Check the path of the bank; the file was not touched."),
+    sqlite3.SQLITE_BUSY: (BusyBankError, "Another process is writing; try again when it is done."),
+    sqlite3.SQLITE_LOCKED: (BusyBankError, "Another process is writing; try again when it is done."),
+    sqlite3.SQLITE_READONLY: (ReadOnlyBankError, "Check the rights of the file and of its folder."),
+    sqlite3.SQLITE_PERM: (ReadOnlyBankError, "Check the rights of the file and of its folder."),
+    sqlite3.SQLITE_FULL: (DiskFullError, "Make room on the disk; what was stored before is untouched."),
+    sqlite3.SQLITE_CANTOPEN: (BankError, "Check that the file exists and that its folder can be used."),
+    sqlite3.SQLITE_IOERR: (BankError, "The disk failed to read or write; check it and its free space."),
+}
+
+
+def _translated(error: sqlite3.Error, where: str, cancel: threading.Event | None) -> BaseException:
+    extended = getattr(error, "sqlite_errorcode", 0)
+    code = extended & 0xFF
+    message = str(error)
+    # Our own functions raise nothing: when one did, Ctrl-C fell into it.
+    if code == sqlite3.SQLITE_INTERRUPT or "user-defined function raised exception" in message:
+        if cancel is not None and cancel.is_set():
+            return RecallCancelled("The recall was cancelled.", where=where)
+        return KeyboardInterrupt()
+    if "no such module: fts5" in message:
+        return MissingFeatureError(message, where=where, hint="Use a Python whose SQLite has FTS5.")
+    if extended == sqlite3.SQLITE_CORRUPT_VTAB:
+        hint = "A full-text index is damaged; no memories are lost. To mend it: %memory doctor --repair"
+        return CorruptBankError(message, where=where, hint=hint)
+    if extended == sqlite3.SQLITE_READONLY_DBMOVED:
+        hint = "Try again; nothing was written."
+        return BankError("The bank's file was deleted or replaced meanwhile.", where=where, hint=hint)
+    kind, hint = _BY_CODE.get(code, (BankError, "Look at the bank with %memory doctor."))
+    return kind(message, where=where, hint=hint)
+
+
+def check_file(path: Path, name: str) -> None:
+    """Raise the error that says why a path is no file to open, if it is none."""
+    where = where_of(path, name)
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        mode = None
+    except OSError as error:
+        raise cannot_open(path, name, error.strerror) from None
+    if mode is None:
+        raise BankNotFoundError("There is no such bank file.", where=where, hint="Check the bank's name or path.")
+    if S_ISDIR(mode):
+        raise NotABankError("This is a folder, not a bank file.", where=where, hint="Name the file in it.")
+    if not S_ISREG(mode):
+        raise NotABankError("This is a device, not a bank file.", where=where, hint="Name a file.")
+    if not os.access(path, os.R_OK):
+        raise cannot_open(path, name, "Permission denied")
+
+
+def cannot_open(path: Path, name: str, reason: str | None) -> BankError:
+    """Return the error for what the operating system refused."""
+    return BankError(
+        f"The bank cannot be opened: {reason or 'unknown reason'}.",
+        where=where_of(path, name),
+        hint="Check the rights of the file and of its folder.",
+    )
+
+
+def connect_readonly(path: Path, name: str) -> Connection:
+    """Connect to an existing file, a bank or not; no byte of it is changed, and Ctrl-C ends each statement."""
+    check_file(path, name)
+    connection = connect(path, reading_mode(path))
+    connection.set_progress_handler(lambda: 0, STEPS_BETWEEN_CHECKS)
+    return connection
+
+
+def reading_mode(path: Path) -> str:
+    """Return how to open a file without changing it: one that nobody can write beside is taken as it lies."""
+    return "ro&immutable=1" if _is_frozen(path) else "ro"
+
+
+def connect(path: Path, mode: str) -> Connection:
+    """Connect to a file in a mode of SQLite's addresses (``rwc``, ``rw`` or that of :func:`reading_mode`)."""
+    address = f"file:{quote(os.fspath(path.absolute()), errors='surrogateescape')}?mode={mode}"
+    connection = sqlite3.connect(
+        address,
+        uri=True,
+        isolation_level=None,
+        timeout=BUSY_MS / 1000,
+        check_same_thread=False,
+        cached_statements=256,
+        factory=Connection,
+    )
+    connection.text_factory = _TEXT
+    try:
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        connection.execute("PRAGMA cell_size_check = ON")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        if mode.startswith("ro"):  # when writing, SQLite before 3.41 needs it on for full-text tables in triggers
+            connection.execute("PRAGMA trusted_schema = OFF")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _is_frozen(path: Path) -> bool:
+    return not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
+
+
+def where_of(path: Path, name: str) -> str:
+    """Return a bank and its file, for messages."""
+    return f"bank {name}, {path}"
