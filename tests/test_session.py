@@ -294,6 +294,21 @@ def test_reading_makes_no_file_or_folder(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("scoping", ["global", "per-project", "per-project-tagged"])
+def test_an_empty_file_is_a_bank_that_nobody_has_made_yet(tmp_path: Path, scoping: str) -> None:
+    shared = tmp_path / "mnemopi.db"
+    shared.touch()
+    with opened(tmp_path, mnemopi__scoping=scoping) as session:
+        answer = session.recall("harbour")
+        assert (answer.text, answer.notes) == ("No relevant memories found.", ())
+        assert session.memories().empty
+        session.stats(), session.diagnose(), session.describe()
+        assert shared.read_bytes() == b""
+        session.retain("The harbour opens at six.")
+        assert session.recall("harbour").notes == ()
+    assert (shared.read_bytes() == b"") == (scoping != "global")
+
+
 def test_an_unknown_bank_names_those_that_are_near(session: MemorySession, tmp_path: Path) -> None:
     session.retain("The harbour opens at six.")
     with pytest.raises(BankNotFoundError) as caught:

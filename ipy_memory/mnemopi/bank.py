@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from ipy_memory.clock import ProcessIds
-from ipy_memory.errors import BankError, ReadOnlyBankError, RecallCancelled
+from ipy_memory.errors import BankError, BankNotFoundError, ReadOnlyBankError, RecallCancelled
 from ipy_memory.jsdate import iso
 from ipy_memory.mnemopi.config import EngineConfig
 from ipy_memory.mnemopi.connection import (
@@ -343,6 +343,12 @@ class Bank:
             )
 
     def _check(self) -> None:
+        if is_blank(self.connection):  # the agent leaves such files where it only looked for a bank
+            raise BankNotFoundError(
+                "The file is empty: nothing has been retained in it yet.",
+                where=self.where,
+                hint="Retain something, or check the bank's name or path.",
+            )
         check_schema(self.connection, self.where)
 
     def _prepare_counting(self) -> None:
@@ -354,9 +360,8 @@ class Bank:
         connection = self.connection
         if self.config.page_size is not None:
             connection.execute(f"PRAGMA page_size = {self.config.page_size}")
-        blank = is_blank(connection)
-        if not blank:
-            self._check()
+        if not is_blank(connection):
+            check_schema(connection, self.where)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")

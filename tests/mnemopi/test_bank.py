@@ -71,7 +71,7 @@ def damaged(path: Path) -> None:
         (lambda path: None, BankNotFoundError),
         (folder, NotABankError),
         (not_sqlite, NotABankError),
-        (empty_file, NotABankError),
+        (empty_file, BankNotFoundError),
         (damaged, CorruptBankError),
     ],
 )
