@@ -11,7 +11,7 @@ from ipy_memory.hindsight.backend import HindsightBackend
 from ipy_memory.inspect import remote
 from ipy_memory.inspect.local import local_backend, server_backend
 from ipy_memory.mnemopi.change import find, invalidate, restore
-from ipy_memory.mnemopi.edit import Edited, editable
+from ipy_memory.mnemopi.edit import Edited, editable, summaries_of
 from ipy_memory.mnemopi.readers import READ, WRITE, Target
 from ipy_memory.mnemopi.reports import shown_path
 
@@ -43,6 +43,8 @@ class Selected:
         Id -> why it was left alone.
     backups
         Copies of the banks that were made.
+    summaries
+        Live summaries of the memories, which stay.
     """
 
     verb: str
@@ -51,6 +53,7 @@ class Selected:
     counts: dict[str, int]
     skipped: dict[str, str]
     backups: tuple[str, ...] = ()
+    summaries: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
@@ -64,6 +67,7 @@ class Selected:
         lines = [f"{what} {verb}: {where}."]
         reasons = Counter(self.skipped.values())
         lines += [f"{number} left alone: {reason}." for reason, number in reasons.items()]
+        lines += [f"Their summary {one} stays and can be recalled." for one in self.summaries]
         lines += [f"Copy of the bank: {copy}" for copy in self.backups]
         return "\n".join(lines)
 
@@ -92,11 +96,15 @@ def invalidate_all(
     edits: list[Edited] = []
     counts: dict[str, int] = {}
     skipped: dict[str, str] = {}
+    staying: dict[str, None] = {}
     for name, ids in wanted.items():
         bank = backend.banks.get(targets[name], READ)
         able, unable = _sorted_out(bank, ids)
         skipped |= unable
         counts |= {name: len(able)} if able else {}
+        if bank is not None and able:
+            made = [one for found in summaries_of(bank, able).values() for one in found]
+            staying |= dict.fromkeys(one for one in made if one not in able)
         if confirm and able and (bank := backend.banks.get(targets[name], WRITE)) is not None:
             edits += _ended(backend, bank, able, replacement)
     if edits:
@@ -106,7 +114,7 @@ def invalidate_all(
         for t in targets.values()
         if confirm and t.path in backend.backups
     )
-    return Selected("invalidated", confirm, tuple(edits), counts, skipped, copies)
+    return Selected("invalidated", confirm, tuple(edits), counts, skipped, copies, tuple(staying))
 
 
 def restore_all(session: MemorySession, done: Selected | Sequence[Edited]) -> Selected:

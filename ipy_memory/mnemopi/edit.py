@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, cast
 
 from ipy_memory import text
 from ipy_memory.errors import EditRefusedError, MemoryNotFoundError, MemoryToolkitError, ToolInputError
 from ipy_memory.js import clamp01, clip, json_text, number_text
+from ipy_memory.mnemopi import listing
 from ipy_memory.mnemopi.change import Store, find, forget, invalidate, restore, update
 from ipy_memory.mnemopi.removal import hanging_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from ipy_memory.mnemopi.bank import Bank
     from ipy_memory.mnemopi.change import Invalidation
@@ -31,7 +32,8 @@ _ADDRESS = re.compile(r"memory://([^/?#]*)")
 class Edited:
     """How an edit went: where it happened, the memory as it was before, and how to undo an invalidation.
 
-    ``along`` says for a forgotten memory how many rows of which table go with it.
+    ``along`` says for a forgotten memory how many rows of which table go with it, ``summaries`` which live summaries
+    of it stay: memories of their own, which still say what they were made from.
     """
 
     id: str
@@ -41,6 +43,7 @@ class Edited:
     before: Memory | None = None
     undo: Invalidation | None = None
     along: Mapping[str, int] = field(default_factory=dict)
+    summaries: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -112,14 +115,27 @@ def edit(
         if content is not None and preview_chars is not None:
             _check_whole(before, content, preview_chars)
         if editable(bank, before, op):
+            staying = () if purge else summaries_of(bank, [memory_id]).get(memory_id, ())
             if dry_run:
-                return Edited(memory_id, _DONE[op], bank.name, store, before, along=_along(bank, op, memory_id))
+                along = _along(bank, op, memory_id)
+                return Edited(memory_id, _DONE[op], bank.name, store, before, along=along, summaries=staying)
             prepare(bank)
             change = _Change(content, importance, replacement_id, base, purge)
             if done := _carried_out(bank, op, before, change):
-                return done
+                return replace(done, summaries=staying)
         refused = refused or Edited(memory_id, "not_found", bank.name, store, before)
     return refused or Edited(memory_id, "not_found")
+
+
+def summaries_of(bank: Bank, memory_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Return for each memory that has some the ids of its live summaries, the newest first."""
+    about = {"about": next(iter(memory_ids))} if len(memory_ids) == 1 else {}
+    wanted = set(memory_ids)
+    found: dict[str, tuple[str, ...]] = {}
+    for episode in listing.page([bank], ("episodic",), {"state": "live", **about}, limit=None).memories:
+        for part in wanted.intersection(episode.about):
+            found[part] = (*found.get(part, ()), episode.id)
+    return found
 
 
 def editable(bank: Bank, memory: Memory, op: Operation) -> bool:

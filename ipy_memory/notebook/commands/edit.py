@@ -166,16 +166,11 @@ def _shown(
         lines.append(done.before.content)
     if done.along:
         notes.append(f"With it: {', '.join(f'{number} of {table}' for table, number in done.along.items())}.")
-    notes += [] if purged else _summaries(magics, done)
+    notes += [
+        f"Its summary {one} stays and can be recalled; to end it: %memory invalidate {one}" for one in done.summaries
+    ]
     notes += _copies(magics, purged=purged) if not dry else []
     return TextResult(visible("\n".join([*lines, *notes])))
-
-
-def _summaries(magics: MemoryMagics, done: Edited) -> list[str]:
-    """Name the summaries made from a memory: memories of their own, which an edit of the memory leaves as they are."""
-    where = {"about": done.id, "state": "live"}
-    found = magics.session.memories(done.bank, where, store="episodic")["id"]
-    return [f"Its summary {one} stays and can be recalled; to end it: %memory invalidate {one}" for one in found]
 
 
 def _copies(magics: MemoryMagics, *, purged: bool) -> list[str]:

@@ -179,7 +179,9 @@ class MemoryState(PanelState):
         if edited.status == "deleted":
             self.memory = None
         self._settle()
-        self.say(edited.text)
+        self.say(
+            " ".join([edited.text, *(f"Its summary {one} stays and can be recalled." for one in edited.summaries)])
+        )
 
     def _settle(self) -> None:
         # The draft is done with, so that every panel, this one too, takes what is stored now.

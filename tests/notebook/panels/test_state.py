@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 
 import pytest
 
+from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import MemoryToolkitError
+from ipy_memory.inspect.ageing import consolidate_now
+from ipy_memory.inspect.selection import invalidate_all
 from ipy_memory.mnemopi.edit import Edited
-from ipy_memory.model import Hit
+from ipy_memory.model import Hit, RetainItem
 from ipy_memory.notebook.panels.banks_state import BanksState
 from ipy_memory.notebook.panels.desk import Desk
 from ipy_memory.notebook.panels.memory_state import MemoryState
 from ipy_memory.notebook.panels.recall_state import SAME_MOMENT, RecallState
 from ipy_memory.notebook.panels.reflect_state import ReflectState
 from ipy_memory.notebook.panels.state import PanelState, keyed
-from ipy_memory.session import MemorySession
+from ipy_memory.session import MemorySession, open_session
 from tests.notebook.panels.conftest import HETZNER, POSTGRES, id_of
 
 
@@ -310,3 +314,33 @@ def test_an_edit_that_the_bank_refuses_is_an_error(
     memory.attempt(memory.confirm)
     assert memory.failed
     assert "Memory x was not found." in memory.status
+
+
+@pytest.mark.claim("M-06")
+def test_an_edit_names_the_summary_that_stays(tmp_path: Path) -> None:
+    clock = FixedClock("2026-06-01T12:00:00.000Z")
+    place = {"settings": {"mnemopi.scoping": "global"}, "agent_dir": tmp_path, "env": {}, "clock": clock}
+    with open_session("mnemopi", tmp_path, tmp_path / "mnemopi.db", ids=FixedIds(), **place) as session:
+        session.retain([RetainItem("The harbour opens at six."), RetainItem("The harbour closes at ten.")])
+        clock.advance(13 * 3_600_000)
+        consolidate_now(session)
+        (summary,) = session.memories(store="episodic")["id"]
+        first, second = session.memories(store="working")["id"]
+        for op, given in (("update", {"content": "The harbour opens at seven."}), ("invalidate", {}), ("forget", {})):
+            for dry in (True, False):
+                assert session.change(op, first, dry_run=dry, **given).summaries == (summary,)  # type: ignore[arg-type]
+        desk = Desk(lambda: session, lambda _: None)
+        recall = RecallState(desk)
+        recall.typed("harbour")
+        recall.mark([key for key, hit in recall.hits.items() if hit.id == second])
+        recall.invalidate_marked()
+        assert f"Their summary {summary} stays and can be recalled." in recall.status
+        recall.cancel()
+        memory = MemoryState(desk)
+        memory.open(second)
+        memory.forget()
+        memory.confirm()
+        assert memory.status.endswith(f"Its summary {summary} stays and can be recalled.")
+        whole = invalidate_all(session, session.memories(store="episodic"))
+        assert (whole.count, whole.summaries) == (1, ())
+        assert session.change("invalidate", summary).summaries == ()
