@@ -16,6 +16,8 @@ LOOK_AGAIN_MS = 500
 """So often the queue is looked at while something is on its way."""
 
 _MOVING = {"waiting", "sending"}
+_DOUBTFUL = "unknown"
+_KEPT = {"failed", _DOUBTFUL}
 
 
 class Row(Protocol):
@@ -51,7 +53,7 @@ class Queueing(Protocol):
         ...
 
     def resend(self, *, unknown: bool = False) -> Any:
-        """Send again what failed."""
+        """Send again what failed, and on request what may have arrived."""
         ...
 
 
@@ -105,13 +107,33 @@ class RetainState(PanelState):
             self.on_change()
 
     def send(self) -> None:
-        """Send now what waits, and again what failed."""
-        session = self.desk.session
-        backend = session.backend
-        if isinstance(backend, Queueing) and any(row.state == "failed" for row in backend.queue_rows()):
-            backend.resend()
-        session.flush()
+        """Send now what waits, and again what failed; what may have arrived is asked about first."""
+        self.question = None
+        self._resend()
+        self.desk.session.flush()
         self.desk.changed()
+        doubtful = sum(row.state == _DOUBTFUL for row in self.rows)
+        if not doubtful or doubtful < len(self.rows):
+            self._tell()
+            return
+        self.ask(
+            f"{count(doubtful)} may have arrived already: no answer came. Sending again may store the same twice. "
+            "Send again?",
+            "Send again",
+            self._send_doubtful,
+        )
+
+    def _send_doubtful(self) -> None:
+        self._resend(unknown=True)
+        self.desk.changed()
+        self._tell()
+
+    def _resend(self, *, unknown: bool = False) -> None:
+        backend = self.desk.session.backend
+        if isinstance(backend, Queueing) and any(row.state in _KEPT for row in backend.queue_rows()):
+            backend.resend(unknown=unknown)
+
+    def _tell(self) -> None:
         if self.rows:
             left = f"{count(len(self.rows))} not sent."
             raise MemoryToolkitError(left, where=f"bank {self.bank}", hint="they are kept, each with its reason")

@@ -119,6 +119,7 @@ class RetainView(View[RetainState]):
             self.context,
             ipywidgets.HBox([self.store, self.send], layout=_ROW),
             self.status,
+            self.answer,
             self.waiting,
             self.table,
         ]

@@ -97,6 +97,32 @@ def test_what_failed_stays_with_its_reason_and_is_sent_again_by_hand(
     assert (panel.status.text, panel.table.rows) == ("Everything was sent.", [])
 
 
+def test_what_may_have_arrived_is_sent_again_only_after_a_yes(
+    desk: Desk, timers: ManualTimers, stub: StubServer
+) -> None:
+    def sent() -> int:
+        return len([request for request in stub.requests if request["method"] == "POST"])
+
+    stub.answer_with([{"method": "POST", "drip_seconds": 0.001, "headers": {"content-length": "99"}}])
+    panel = RetainView(RetainState(desk))
+    panel.text.set_state({"value": "x"})
+    panel.store.click()
+    panel.send.click()
+    assert [row["state"] for row in panel.table.rows] == ["unknown"]
+    assert sent() == 1
+    stub.answer_with([])
+    panel.send.click()
+    assert "1 memory may have arrived already" in panel.status.text
+    assert "twice" in panel.status.text
+    assert (sent(), panel.yes.description, panel.answer.layout.display) == (1, "Send again", None)
+    panel.no.click()
+    assert (sent(), len(panel.table.rows)) == (1, 1)
+    panel.send.click()
+    panel.yes.click()
+    assert (sent(), panel.status.text, panel.table.rows) == (2, "Everything was sent.", [])
+    assert panel.answer in panel.box.children
+
+
 def test_a_memory_of_a_server_is_shown_and_not_edited(desk: Desk, stub: StubServer) -> None:
     stub.answer_with([{"url_contains": "/recall", "body": {"results": [FOUND]}}])
     state = RecallState(desk)
