@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.inspect.words import words_of
 from ipy_memory.mnemopi.trace import Step
 from ipy_memory.model import ScoreParts
 
@@ -115,7 +116,7 @@ def reason(hit: Hit, account: Candidate | None) -> str:
         for name, value in account.factors.items()
         if f"{value:.4g}" != "1"
     )
-    words = f"matched {', '.join(account.matched)}" if account.matched else "no word matched"
+    words = f"matched {words_of(account.matched, hit.content)}" if account.matched else "no word matched"
     return f"{words}: ({terms or '0'}){factors} = {account.score}"
 
 

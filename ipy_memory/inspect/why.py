@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ipy_memory.errors import BankError, MemoryNotFoundError
 from ipy_memory.inspect import remote
 from ipy_memory.inspect.local import EVERY_BANK, chosen_targets, local_backend, readable, server_backend
-from ipy_memory.js import number_text, round4, well_formed
+from ipy_memory.inspect.words import through, words_of
+from ipy_memory.js import number_text, round4
 from ipy_memory.mnemopi import listing
 from ipy_memory.mnemopi.backend import MnemopiBackend
 from ipy_memory.mnemopi.trace import Candidate, Step, Trace
@@ -50,6 +51,8 @@ class Verdict:
         The memory that pushed it out.
     matched
         The words of the query that it has, or has a synonym of, as they were typed.
+    through
+        Of these words those that it has only another word for, with that word.
     content
         The text of the memory; empty on a server.
     """
@@ -67,6 +70,7 @@ class Verdict:
     by: str | None = None
     by_bank: str | None = None
     matched: tuple[str, ...] = ()
+    through: Mapping[str, str] = field(default_factory=dict)
     content: str = field(default="", repr=False)
 
     @property
@@ -107,7 +111,12 @@ def why(session: MemorySession, memory_id: str, query: str, *, limit: int | None
 
 
 def verdicts(
-    session: MemorySession, query: str, *, limit: int | None = None, everywhere: bool = False
+    session: MemorySession,
+    query: str,
+    *,
+    limit: int | None = None,
+    everywhere: bool = False,
+    progress: Callable[[int, int], object] = lambda *_: None,
 ) -> list[Verdict]:
     """Return exactly one verdict for every memory and fact of the banks in scope, from one traced recall.
 
@@ -119,10 +128,17 @@ def verdicts(
         The most hits; the configured limit by default.
     everywhere
         Include the memories of banks that the scope does not read.
+    progress
+        Told how many of how many of those banks are done.
     """
     backend = local_backend(session, "a verdict for every memory")
     found = _judged(backend, query, limit, listing.every_row)
-    return found + (_elsewhere(backend, listing.every_row) if everywhere else [])
+    return found + (_elsewhere(backend, listing.every_row, progress) if everywhere else [])
+
+
+def furthest(found: Sequence[Verdict]) -> list[int]:
+    """Return the positions of verdicts in the order of how far the memories got, those in the answer first."""
+    return sorted(range(len(found)), key=lambda at: (-_progress(found[at]), found[at].place or 0, at))
 
 
 def verdicts_frame(found: Sequence[Verdict]) -> DataFrame:
@@ -131,7 +147,7 @@ def verdicts_frame(found: Sequence[Verdict]) -> DataFrame:
 
     dtypes: dict[str, Any] = {one.name: frames.TEXT for one in fields(Verdict)}
     dtypes |= dict.fromkeys(("place", "rank"), frames.WHOLE) | dict.fromkeys(("score", "value", "floor"), frames.NUMBER)
-    dtypes["matched"] = "object"
+    dtypes |= dict.fromkeys(("matched", "through"), "object")
     return frames.table({name: [getattr(one, name) for one in found] for name in dtypes}, dtypes)
 
 
@@ -186,25 +202,27 @@ def _judged(
     return found
 
 
-def _elsewhere(backend: MnemopiBackend, rows_of: Callable[[Bank], Sequence[Memory]]) -> list[Verdict]:
+def _elsewhere(
+    backend: MnemopiBackend,
+    rows_of: Callable[[Bank], Sequence[Memory]],
+    progress: Callable[[int, int], object] = lambda *_: None,
+) -> list[Verdict]:
     asked = backend.recall_targets()
     reasons = {verdict.path: f" ({verdict.reason})" for verdict in backend.legacy if not verdict.rescued}
     read = ", ".join(target.name for target in asked)
     others = [t for t in chosen_targets(backend, EVERY_BANK) if t.path not in {target.path for target in asked}]
-    return [
-        Verdict(
-            row.id,
-            row.bank,
-            row.store,
-            NOT_IN_SCOPE,
-            f"in bank {row.bank}, which the scope {backend.config.scoping} does not read here"
-            f"{reasons.get(target.path, '')}; it reads {read}",
-            content=row.content,
-        )
-        for target, bank in readable(backend, others)
-        if not isinstance(bank, BankError)
-        for row in rows_of(bank)
-    ]
+    found: list[Verdict] = []
+    for number, (target, bank) in enumerate(readable(backend, others), 1):
+        if not isinstance(bank, BankError):
+            reason = (
+                f"in bank {bank.name}, which the scope {backend.config.scoping} does not read here"
+                f"{reasons.get(target.path, '')}; it reads {read}"
+            )
+            found += [
+                Verdict(row.id, row.bank, row.store, NOT_IN_SCOPE, reason, content=row.content) for row in rows_of(bank)
+            ]
+        progress(number, len(others))
+    return found
 
 
 def _weight(candidate: Candidate, row: Memory) -> tuple[bool, int]:
@@ -213,8 +231,11 @@ def _weight(candidate: Candidate, row: Memory) -> tuple[bool, int]:
     return not itself, candidate.step.place
 
 
+_PLACES = {str(step): step.place for step in Step}
+
+
 def _progress(verdict: Verdict) -> int:
-    return list(map(str, Step)).index(verdict.verdict) if verdict.verdict in list(map(str, Step)) else -1
+    return _PLACES.get(verdict.verdict, -1)
 
 
 def _verdict(row: Memory, candidate: Candidate | None, place: int | None, hits: int, limit: int) -> Verdict:
@@ -228,7 +249,7 @@ def _verdict(row: Memory, candidate: Candidate | None, place: int | None, hits: 
         row.bank,
         row.store,
         str(candidate.step),
-        f"hit {place} of {hits}, score {_number(candidate.score)}{_words(candidate)}"
+        f"hit {place} of {hits}, score {_number(candidate.score)}{_words(candidate, row)}"
         if returned
         else _reason(candidate, row, limit),
         place=place,
@@ -239,6 +260,7 @@ def _verdict(row: Memory, candidate: Candidate | None, place: int | None, hits: 
         by=candidate.by,
         by_bank=candidate.by_bank,
         matched=candidate.matched,
+        through=through(candidate.matched, row.content),
         content=row.content,
     )
 
@@ -255,18 +277,18 @@ def _reason(candidate: Candidate, row: Memory, limit: int) -> str:
         Step.BEYOND_CANDIDATES: f"not a candidate: it matches at rank {candidate.rank}, and the search looks at"
         f" {_number(candidate.floor)} rows",
         Step.BELOW_FLOOR: f"below the relevance floor: {_number(candidate.value)} of {_number(candidate.floor)}"
-        f"{_words(candidate)}",
+        f"{_words(candidate, row)}",
         Step.SUMMARISED: of_summary,
         Step.NOT_COVERING: f"reranked away: others cover more of the query, {candidate.by} among them",
         Step.RERANKED: f"reranked away: too like {candidate.by}{likeness}",
-        Step.CUT: f"cut by the limit of {limit}: score {_number(candidate.score)}{_words(candidate)}",
+        Step.CUT: f"cut by the limit of {limit}: score {_number(candidate.score)}{_words(candidate, row)}",
         Step.DEDUPLICATED: f"dropped as a duplicate of {candidate.by} in bank {candidate.by_bank}",
     }
     return reasons[candidate.step]
 
 
-def _words(candidate: Candidate) -> str:
-    return f"; matched: {well_formed(', '.join(candidate.matched))}" if candidate.matched else "; no word matched"
+def _words(candidate: Candidate, row: Memory) -> str:
+    return f"; matched: {words_of(candidate.matched, row.content)}" if candidate.matched else "; no word matched"
 
 
 def _number(value: float | None) -> str:

@@ -13,6 +13,8 @@ from ipy_memory import js
 from ipy_memory.clock import FixedClock
 from ipy_memory.frames import hits_frame
 from ipy_memory.inspect.explain import BASE, COLUMNS, FACTOR, FACTORS, REASON_COLUMNS, TERM, explain, with_reasons
+from ipy_memory.inspect.why import verdicts_frame
+from ipy_memory.inspect.words import through
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.scoped import scoped_recall
 from ipy_memory.mnemopi.trace import Trace
@@ -121,3 +123,31 @@ def test_no_scoring_constant_stands_outside_the_scoring_module() -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, float) and node.value not in (0.0, 1.0)
     ]
     assert found == []
+
+
+def test_a_word_that_matched_through_another_one_says_which(open_here: OpenSession) -> None:
+    session = open_here()
+    session.retain("We release on Fridays, never before a holiday.")
+    (memory,) = session.memories()["id"]
+    verdict = session.why(memory, "deploy holiday")
+    assert (verdict.matched, verdict.through) == (("deploy", "holiday"), {"deploy": "release"})
+    assert verdict.reason.endswith("matched: deploy (through release), holiday")
+    assert verdicts_frame([verdict]).loc[0, "through"] == {"deploy": "release"}
+    traces: list[Trace] = []
+    found = session.recall("deploy holiday", traces=traces)
+    explained = with_reasons(found.frame(), found.hits, traces).loc[0, "reason"]
+    assert str(explained).startswith("matched deploy (through release), holiday: ")
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "other"),
+    [
+        ("deploy", "the deploy, then the release", None),
+        ("deploy", "Deployments are slow", None),
+        ("deployments", "a deploy is slow", None),
+        ("db", "a DATABASE and a datastore", "database"),
+        ("harbour", "no such thing", None),
+    ],
+)
+def test_a_word_that_a_text_has_itself_went_through_none(word: str, text: str, other: str | None) -> None:
+    assert through([word], text) == ({} if other is None else {word: other})

@@ -12,7 +12,7 @@ import pytest
 
 from ipy_memory.clock import FixedClock
 from ipy_memory.errors import BankError, MemoryNotFoundError
-from ipy_memory.inspect.why import FAILED, NOT_IN_SCOPE, judge, verdicts, verdicts_frame
+from ipy_memory.inspect.why import FAILED, NOT_IN_SCOPE, furthest, judge, verdicts, verdicts_frame
 from ipy_memory.mnemopi import listing
 from ipy_memory.mnemopi.backend import MnemopiBackend
 from ipy_memory.mnemopi.bank import Bank
@@ -214,3 +214,19 @@ def test_asking_why_changes_no_byte(open_here: OpenSession, tmp_path: Path) -> N
     assert verdicts_frame([]).dtypes.equals(frame.dtypes)
     session.close()
     assert fingerprint(tmp_path) == before
+
+
+def test_the_furthest_come_first(open_here: OpenSession) -> None:
+    session = open_here()
+    for text in ("Tea is at four", "The ferry leaves at nine", "The ferry to the island is slow", "Cake"):
+        session.retain(text)
+    told: list[tuple[int, int]] = []
+    found = verdicts(session, "ferry island", everywhere=True, progress=lambda *done: told.append(done))
+    order = furthest(found)
+    assert sorted(order) == list(range(len(found)))
+    assert [found[at].place for at in order][:2] == [1, 2]
+    assert not any(found[at].returned for at in order[2:])
+    assert told == []
+    open_here(cwd="/work/other").retain("Elsewhere")
+    verdicts(session, "ferry island", everywhere=True, progress=lambda *done: told.append(done))
+    assert told == [(1, 1)]
