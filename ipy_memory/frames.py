@@ -186,10 +186,10 @@ def _column(values: Sequence[Any], dtype: Any) -> Any:
         # A preview may end in half a surrogate pair, which can be neither printed nor saved.
         values = [value if value is None else js.well_formed(value) for value in values]
     if dtype == "object":
-        column = pd.Series([None] * len(values), dtype="object")
+        column = np.empty(len(values), dtype="object")
         for index, value in enumerate(values):
-            column.iat[index] = value
-        return column
+            column[index] = value
+        return pd.Series(column)
     return pd.Series(values, dtype=dtype)
 
 

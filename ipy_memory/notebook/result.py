@@ -26,6 +26,9 @@ _STEERING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-
 SHORT = 100
 """How many characters of a value a table shows."""
 
+SHOWN = 500
+"""How many rows of a list are shown at most; a front end takes seconds for thousands."""
+
 _RECALL_TABLE = ("id", "date", "score", "source", "bank", "tier", "type", "length")
 _RETAIN_TABLE = ("id", "bank", "state", "context")
 
@@ -79,8 +82,24 @@ def text_table(rows: Sequence[Sequence[str]], headers: Sequence[str] = ()) -> st
     )
 
 
-class _ShownFrame(DataFrame):
-    """A frame that shows as the exact text of the call behind it; what is made from it is an ordinary frame."""
+class SafeFrame(DataFrame):
+    """A DataFrame whose text neither runs nor steers anything, printed or styled; and so is what is made from it."""
+
+    @property
+    def _constructor(self) -> Callable[..., DataFrame]:
+        return SafeFrame
+
+    def __repr__(self) -> str:
+        return visible(super().__repr__())
+
+    @property
+    def style(self) -> Styler:
+        """The frame to be styled; memory text is escaped in it, which pandas leaves to each user."""
+        return super().style.format(escape="html", na_rep="")
+
+
+class _ShownFrame(SafeFrame):
+    """A frame that shows as the exact text of the call behind it; what is made from it is not shown so."""
 
     _quiet = False
 
@@ -88,15 +107,6 @@ class _ShownFrame(DataFrame):
         super().__init__(data)  # type: ignore[call-arg]
         self.attrs = dict(data.attrs)
         object.__setattr__(self, "_quiet", quiet)
-
-    @property
-    def _constructor(self) -> Callable[..., DataFrame]:
-        return DataFrame
-
-    @property
-    def style(self) -> Styler:
-        """The frame to be styled; memory text is escaped in it, which pandas leaves to each user."""
-        return super().style.format(escape="html", na_rep="")
 
     @property
     def quiet(self) -> bool:
@@ -153,6 +163,8 @@ class ListFrame(_ShownFrame):
         Sentences for a person, below the table.
     empty
         What to say when there are no rows.
+    first
+        Positions of the rows that matter most; they are shown where there are too many to show all.
     """
 
     def __init__(
@@ -163,10 +175,14 @@ class ListFrame(_ShownFrame):
         notes: Sequence[str] = (),
         empty: str = "Nothing to list.",
         quiet: bool = False,
+        first: Sequence[int] = (),
     ) -> None:
         super().__init__(data, quiet=quiet)
+        if len(data) > SHOWN:
+            notes = [*notes, f"Shown are {SHOWN} rows; the frame has all {len(data)}."]
+            data = data.iloc[list(first)[:SHOWN] or slice(SHOWN)]
         shown = [name for name in columns if any(_cell(value) for value in data[name])]
-        cells = [[short(row[name]) for name in shown] for row in data.to_dict("records")]
+        cells = [[short(row[name]) for name in shown] for row in data[shown].to_dict("records")]
         table = text_table(cells, shown) if shown else empty
         self.attrs |= {"text": "\n".join([table, *notes]), "notes": list(notes)}
         object.__setattr__(self, "_shown", html_table(shown, cells) if shown else html_block(empty))

@@ -19,8 +19,7 @@ from ipy_memory.errors import (
     ToolInputError,
 )
 from ipy_memory.inspect.explain import REASON_COLUMNS
-from ipy_memory.notebook import progress as progress_module
-from ipy_memory.notebook.progress import Progress
+from ipy_memory.notebook.result import SafeFrame
 from tests.inspect.conftest import fingerprint
 from tests.notebook.conftest import Notebook
 
@@ -149,7 +148,7 @@ def test_browse_filters_pages_and_binds_the_frame(real: Notebook) -> None:
     second = real.run("%memory browse --limit 5 --page 2 --out rest tea")
     assert len(second.result) == 2
     assert real.run("rest.shape").result == second.result.shape
-    assert type(second.result[["id"]]) is pd.DataFrame
+    assert type(second.result[["id"]]) is SafeFrame
     assert plain(real, "%memory browse --since 2027") == "No such memories."
     assert plain(real, "%memory browse --until 2026-06-02T00:00") != "No such memories."
     assert plain(real, "%memory browse tea --limit 5").startswith("No such memories. --limit was searched for")
@@ -356,22 +355,3 @@ def test_stored_text_runs_and_steers_nothing(real: Notebook) -> None:
         assert "\u202e" not in output["text/html"]
         if "recall" not in line:
             assert "\x1b" not in output["text/plain"], line
-
-
-def test_progress_speaks_only_after_a_second_and_not_too_often(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    wiped: list[None] = []
-    monkeypatch.setattr(progress_module.Progress, "_wipe", lambda _: wiped.append(None))
-    times = iter([0.0, 0.5, 1.2, 1.2, 1.3, 1.5, 1.5])
-    told = Progress("banks", lambda: next(times))
-    for done in (1, 2, 3, 4):
-        told(done, 9)
-    told.end()
-    assert capsys.readouterr().out == "banks: 2 of 9\nbanks: 4 of 9\n"
-    assert len(wiped) == 3
-    quiet = Progress("banks", lambda: 0.0)
-    quiet(1, 1)
-    quiet.end()
-    assert capsys.readouterr().out == ""
-    assert len(wiped) == 3

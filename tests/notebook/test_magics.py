@@ -10,7 +10,7 @@ from traitlets import TraitError
 
 from ipy_memory.errors import BankError, MagicError, NoBackendError, ToolInputError
 from ipy_memory.model import RetainItem
-from ipy_memory.notebook.result import RecallFrame, ReflectResult, RetainFrame
+from ipy_memory.notebook.result import RecallFrame, ReflectResult, RetainFrame, SafeFrame
 from tests.notebook.conftest import Notebook
 from tests.notebook.fakes import NOTHING, TEXT, FakeSession
 
@@ -54,7 +54,7 @@ def test_what_is_made_from_the_frame_is_an_ordinary_frame(notebook: Notebook) ->
     notebook.run("df = %recall x")
     for made in ("df[['content']]", "df[df.score > 0.5]", "df.head(1)", "df.copy()", "df.sort_values('score')"):
         ran = notebook.run(made)
-        assert type(ran.result) is pd.DataFrame
+        assert type(ran.result) is SafeFrame
         assert "Found 2" not in ran.outputs[0]["text/plain"]
     assert "Found 2" not in notebook.run("print(df)").stdout
 

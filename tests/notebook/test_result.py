@@ -8,9 +8,17 @@ import pytest
 from IPython.terminal.interactiveshell import TerminalInteractiveShell
 
 from ipy_memory.errors import BankNotFoundError
-from ipy_memory.frames import hits_frame, retain_frame
+from ipy_memory.frames import DataFrame, hits_frame, retain_frame
 from ipy_memory.model import Hit, Receipt, RetainItem, ToolResult
-from ipy_memory.notebook.result import RecallFrame, ReflectResult, RetainFrame, TableResult, TextResult
+from ipy_memory.notebook.result import (
+    ListFrame,
+    RecallFrame,
+    ReflectResult,
+    RetainFrame,
+    SafeFrame,
+    TableResult,
+    TextResult,
+)
 from tests.notebook.pages import Reader
 
 PAYLOADS = [
@@ -131,3 +139,23 @@ def test_a_table_result_is_aligned_text_and_a_frame() -> None:
     result = TableResult(("name", "value"), [("a", "1"), ("longer", "2")])
     assert str(result) == "name    value\na       1\nlonger  2"
     assert list(result.frame.columns) == ["name", "value"]
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_what_is_made_of_a_frame_is_as_safe(payload: str) -> None:
+    frame = RecallFrame(hits_frame((Hit("a", f"{payload}\x1b[31m\u202e"),), text="t"))
+    for made in (frame[["content"]], frame.head(1)[["id", "content"]], frame.copy(), frame[frame.id == "a"]):
+        assert type(made) is SafeFrame
+        assert Reader(made.style.to_html()).tags <= {"style", "table", "thead", "tbody", "tr", "th", "td"}
+        assert not {"\x1b", "\u202e"} & set(str(made))
+    assert pickle.loads(pickle.dumps(frame.head(1))).equals(frame)
+
+
+def test_a_long_list_shows_its_beginning_or_what_matters_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ipy_memory.notebook.result.SHOWN", 2)
+    data = DataFrame({"id": ["a", "b", "c"], "why": ["", "", "x"]})
+    shown = ListFrame(data, ("id", "why"), notes=["3 rows."])
+    assert shown.attrs["text"] == "id\na\nb\n3 rows.\nShown are 2 rows; the frame has all 3."
+    assert list(shown["id"]) == ["a", "b", "c"]
+    assert ListFrame(data, ("id", "why"), first=[2, 0, 1]).attrs["text"].startswith("id  why\nc   x\na\n")
+    assert "Shown" not in ListFrame(data.head(2), ("id", "why")).attrs["text"]

@@ -27,17 +27,30 @@ COLUMNS = ("id", "bank", "store", "verdict", "reason", "content")
 )
 def why(magics: MemoryMagics, parsed: Parsed) -> TextResult | ListFrame:
     """Read the account of one recall; nothing is counted or written."""
-    from ipy_memory.inspect.why import verdicts, verdicts_frame
+    from ipy_memory.inspect.why import furthest, verdicts, verdicts_frame
     from ipy_memory.notebook.result import ListFrame, TextResult
 
     limit = parsed.flags.get("limit", magics.limit or None)
     if "all" in parsed.flags:
         if not parsed.text and not parsed.ended:
             raise MagicError("%memory why --all takes a query", hint="see %memory why -h")
-        found = verdicts(magics.session, parsed.text, limit=limit, everywhere="everywhere" in parsed.flags)
+        found = verdicts(
+            magics.session,
+            parsed.text,
+            limit=limit,
+            everywhere="everywhere" in parsed.flags,
+            progress=magics.progress("banks"),
+        )
         came = sum(verdict.returned for verdict in found)
         notes = [f"{came} of {len(found)} memories came back."]
-        return ListFrame(verdicts_frame(found), COLUMNS, notes=notes, empty="No memories.", quiet=parsed.quiet)
+        return ListFrame(
+            verdicts_frame(found),
+            COLUMNS,
+            notes=notes,
+            empty="No memories.",
+            quiet=parsed.quiet,
+            first=furthest(found),
+        )
     if "everywhere" in parsed.flags:
         raise MagicError("--everywhere goes with --all", hint="an id is looked for in every bank anyway")
     memory_id, query = id_and_text(parsed, "why")
