@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ipy_memory.inspect.local import chosen_targets, local_backend
-from ipy_memory.mnemopi.doctor import Examination, Repair, examine, repair
+from ipy_memory.mnemopi.doctor import PARTS, Examination, Repair, examine, repair
 from ipy_memory.mnemopi.reports import shown_path
 from ipy_memory.paths import exists
 
@@ -75,19 +75,26 @@ def look_over(
 ) -> Health:
     """Look over the banks in scope, or one by its name; with ``mend`` repair what can be.
 
-    A running session sees the repair at its next call. Without ``mend`` nothing is opened for writing.
+    A running session sees the repair at its next call. Without ``mend`` nothing is opened for writing. ``progress``
+    is told how many of how many parts were looked at.
     """
     backend = local_backend(session, "the doctor")
     targets = [t for t in (chosen_targets(backend, bank) if bank else backend.edit_targets()) if exists(t.path)]
     examinations: list[Examination] = []
     repairs: list[Repair] = []
-    for number, target in enumerate(targets, 1):
+    whole = len(targets) * len(PARTS)
+    for number, target in enumerate(targets):
+        before = number * len(PARTS)
         if mend:
             repairs.append(repair(target.path, target.name, session.clock))
             examinations.append(repairs[-1].before)
         else:
-            examinations.append(examine(target.path, target.name, session.clock))
-        progress(number, len(targets))
+
+            def looking(part: str, before: int = before) -> None:
+                progress(before + PARTS.index(part), whole)
+
+            examinations.append(examine(target.path, target.name, session.clock, looking))
+        progress(before + len(PARTS), whole)
     if any(done.backup for done in repairs):
         _forget_what_was_read(backend.banks.all())
     return Health(tuple(examinations), tuple(repairs), backend.home)

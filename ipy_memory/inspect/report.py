@@ -15,6 +15,7 @@ from ipy_memory.mnemopi.backend import MnemopiBackend
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ipy_memory.inspect.banks import Progress
     from ipy_memory.session import MemorySession
 
 _REASONS = (
@@ -26,19 +27,19 @@ _REASONS = (
 )
 
 
-def report_text(session: MemorySession) -> str:
+def report_text(session: MemorySession, progress: Progress | None = None) -> str:
     """Return backend, scope, banks, vectors and settings with their origins, as text to copy."""
-    return "\n".join(_lines(session))
+    return "\n".join(_lines(session, progress))
 
 
-def _lines(session: MemorySession) -> Iterator[str]:
+def _lines(session: MemorySession, progress: Progress | None) -> Iterator[str]:
     yield f"ipy_memory {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
     yield f"as of {iso(session.clock.now_ms())}"
     yield ""
     yield from (f"{row.name}: {row.value}{f' ({row.origin})' if row.origin else ''}" for row in session.status())
     if isinstance(session.backend, MnemopiBackend):
         yield ""
-        yield from _banks(session, session.backend)
+        yield from _banks(session, session.backend, progress)
     yield ""
     yield "settings that are not at their default:"
     changed = [row for row in session.settings.table() if row.origin != "default"]
@@ -49,8 +50,8 @@ def _lines(session: MemorySession) -> Iterator[str]:
     yield from _REASONS
 
 
-def _banks(session: MemorySession, backend: MnemopiBackend) -> Iterator[str]:
-    rows = bank_rows(session)
+def _banks(session: MemorySession, backend: MnemopiBackend, progress: Progress | None) -> Iterator[str]:
+    rows = bank_rows(session, progress)
     yield "banks:"
     for row in rows:
         if row.use == NOT_READ:

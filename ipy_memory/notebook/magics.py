@@ -6,7 +6,8 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from ipy_memory.mnemopi.trace import Trace
     from ipy_memory.model import RetainItem
+    from ipy_memory.notebook.progress import Progress
     from ipy_memory.notebook.record import Recorder
     from ipy_memory.notebook.result import RecallFrame, ReflectResult, RetainFrame, TextResult
     from ipy_memory.session import MemorySession
@@ -34,6 +36,9 @@ _Result = TypeVar("_Result")
 
 BACKENDS = (*SUPPORTED, "off")
 """What a notebook can choose; the agent knows further backends, which have no tools."""
+
+INTERRUPTED = "KeyboardInterrupt: interrupted; nothing was half-written."
+"""What a cell shows that was interrupted."""
 
 _FROM = Flag("from", "take the text from this Python variable", "NAME", variable)
 _OUT = Flag("out", "also bind the result to this variable", "NAME", variable)
@@ -88,13 +93,18 @@ def _documented(spec: Spec) -> Callable[[_Magic], _Magic]:
     return document
 
 
-def _debuggable(magic: _Magic) -> _Magic:
-    """Let the product's errors show their whole traceback while ``MemoryMagics.debug`` is on."""
+def _watched(magic: _Magic) -> _Magic:
+    """Show signs of life meanwhile, and the whole traceback of the product's errors while ``debug`` is on."""
 
     @functools.wraps(magic)
     def call(self: MemoryMagics, *given: Any) -> Any:
         try:
-            return magic(self, *given)
+            with self.signs_of_life():
+                return magic(self, *given)
+        except KeyboardInterrupt as stop:
+            if not self.debug:
+                stop._render_traceback_ = lambda: [INTERRUPTED]  # type: ignore[attr-defined]
+            raise
         except MemoryToolkitError as error:
             if self.debug:
                 whole = self.shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
@@ -125,6 +135,7 @@ class MemoryMagics(Magics):
         self._session: MemorySession | None = None
         self.recorder: Recorder | None = None
         self.world: Mapping[str, Any] = {}
+        self._progress: Progress | None = None
         self.replaced: dict[str, dict[str, Callable[..., Any]]] = {}
         super().__init__(shell, **traits)
 
@@ -197,7 +208,26 @@ class MemoryMagics(Magics):
             try:
                 session.close()
             finally:
-                _show(session.notices)
+                self._show(session.notices)
+
+    @contextmanager
+    def signs_of_life(self) -> Iterator[None]:
+        """Show how far a magic is while it runs; one within another is part of it."""
+        if self._progress is not None:
+            yield
+            return
+        from ipy_memory.notebook.progress import progress
+
+        self._progress = progress(self.shell)
+        try:
+            with self._progress:
+                yield
+        finally:
+            self._progress = None
+
+    def progress(self, what: str) -> Callable[[int, int], None]:
+        """Return what takes note of how many of how many are done in the magic that runs."""
+        return self._progress.of(what) if self._progress is not None else lambda _done, _total: None
 
     def end_recording(self) -> None:
         """Take no further cells; harmless when none are taken."""
@@ -208,12 +238,19 @@ class MemoryMagics(Magics):
     def show_notices(self) -> None:
         """Show what the person should know and has not been shown yet (Q-09)."""
         if self._session is not None:
-            _show(self._session.notices)
+            self._show(self._session.notices)
+
+    def _show(self, notices: list[Notice]) -> None:
+        if notices and self._progress is not None:
+            self._progress.end()  # which may clear what stands in the cell
+        while notices:
+            notice = notices.pop(0)
+            sys.stderr.write(safe_line(f"{notice.source}: {notice.text}") + "\n")
 
     @_documented(RECALL)
     @line_cell_magic
     @no_var_expand
-    @_debuggable
+    @_watched
     def recall(self, line: str, cell: str | None = None) -> RecallFrame | TextResult:
         """Search memory."""
         parsed = parse(RECALL, line, self._typed(cell))
@@ -243,7 +280,7 @@ class MemoryMagics(Magics):
     @_documented(RETAIN)
     @line_cell_magic
     @no_var_expand
-    @_debuggable
+    @_watched
     def retain(self, line: str, cell: str | None = None) -> RetainFrame | TextResult:
         """Store what is typed."""
         parsed = parse(RETAIN, line, self._typed(cell))
@@ -260,7 +297,7 @@ class MemoryMagics(Magics):
     @_documented(REFLECT)
     @line_cell_magic
     @no_var_expand
-    @_debuggable
+    @_watched
     def reflect(self, line: str, cell: str | None = None) -> ReflectResult | TextResult:
         """Answer a question from memory."""
         parsed = parse(REFLECT, line, self._typed(cell))
@@ -285,7 +322,7 @@ class MemoryMagics(Magics):
     @_documented(MEMORY)
     @line_magic
     @no_var_expand
-    @_debuggable
+    @_watched
     def memory(self, line: str) -> object:
         """Run a command about the memory itself."""
         from ipy_memory.notebook import commands
@@ -324,12 +361,6 @@ class MemoryMagics(Magics):
         page = TextResult(spec.usage())
         page.quiet = parsed.quiet
         return page
-
-
-def _show(notices: list[Notice]) -> None:
-    while notices:
-        notice = notices.pop(0)
-        sys.stderr.write(safe_line(f"{notice.source}: {notice.text}") + "\n")
 
 
 def _items(text: str, flags: Mapping[str, Any]) -> list[RetainItem]:

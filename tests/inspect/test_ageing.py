@@ -69,7 +69,7 @@ def test_the_doctor_looks_at_every_bank_in_scope_and_mends_on_request(open_here:
     assert path.read_bytes() == before
     told: list[tuple[int, int]] = []
     mended = look_over(session, "default", mend=True, progress=lambda *done: told.append(done))
-    assert told == [(1, 1)]
+    assert told == [(5, 5)]
     assert mended.frame().query("state == 'mended'")["what"].tolist() == ["fts_working"]
     assert [note.partition(":")[0] for note in mended.notes] == [
         "Copy of the bank",

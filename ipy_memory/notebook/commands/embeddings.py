@@ -51,13 +51,11 @@ def _status(magics: MemoryMagics) -> TextResult:
 
 
 def _reindex(magics: MemoryMagics, parsed: Parsed) -> TextResult:
-    from ipy_memory.notebook.progress import progress
     from ipy_memory.notebook.result import TextResult
 
-    with progress("memories") as told:
-        done = magics.session.reindex_vectors(
-            parsed.flags.get("bank"), missing_only="missing" in parsed.flags, progress=told
-        )
+    done = magics.session.reindex_vectors(
+        parsed.flags.get("bank"), missing_only="missing" in parsed.flags, progress=magics.progress("memories")
+    )
     lines = [f"Bank {one.bank}: {one.stored} vectors computed; the bank as it was is in {one.copy}." for one in done]
     return TextResult("\n".join(lines) or "There is no bank file yet.")
 

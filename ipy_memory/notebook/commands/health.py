@@ -48,13 +48,11 @@ def diagnose(magics: MemoryMagics, parsed: Parsed) -> TextResult:
 def doctor(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     """Look at every bank in scope, or one; without --repair nothing is written."""
     from ipy_memory.inspect import health
-    from ipy_memory.notebook.progress import progress
     from ipy_memory.notebook.result import ListFrame
 
     _alone(parsed, "doctor")
     mend = "repair" in parsed.flags
-    with progress("banks") as told:
-        found = health.look_over(magics.session, parsed.flags.get("bank"), mend=mend, progress=told)
+    found = health.look_over(magics.session, parsed.flags.get("bank"), mend=mend, progress=magics.progress("parts"))
     return ListFrame(
         found.frame(), DOCTOR_COLUMNS, notes=found.notes, empty="There is no bank file yet.", quiet=parsed.quiet
     )
@@ -82,7 +80,7 @@ def report(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     from ipy_memory.notebook.result import TextResult
 
     _alone(parsed, "report")
-    return TextResult(report_text(magics.session))
+    return TextResult(report_text(magics.session, magics.progress("banks")))
 
 
 def _alone(parsed: Parsed, name: str) -> None:

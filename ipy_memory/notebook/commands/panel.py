@@ -45,4 +45,8 @@ def panel(magics: MemoryMagics, parsed: Parsed) -> Panel | None:
     desk = desk_of(magics, make)
     static = True if "static" in parsed.flags else False if "live" in parsed.flags else None
     made = panel_on(desk, kind, text, static=static)
-    return None if parsed.quiet else made
+    if parsed.quiet:
+        return None
+    if made.live:
+        made.widget  # noqa: B018  made while signs of life are shown: its libraries take long to import
+    return made

@@ -29,15 +29,13 @@ SCOPE_COLUMNS = (
 def banks(magics: MemoryMagics, parsed: Parsed) -> ListFrame | TableResult:
     """List the banks (L-05); reads only."""
     from ipy_memory.inspect import banks as listing
-    from ipy_memory.notebook.progress import progress
     from ipy_memory.notebook.result import ListFrame
 
     if parsed.text.strip():
         raise MagicError("%memory banks takes nothing more", hint="list one bank's memories with %memory browse --bank")
     if server := remote_if_any(magics):
         return remote_banks(server, parsed.flags.get("page", 1))
-    with progress("banks") as told:
-        found = listing.banks(magics.session, told)
+    found = listing.banks(magics.session, magics.progress("banks"))
     return ListFrame(found, BANK_COLUMNS, notes=[f"{len(found)} banks."], quiet=parsed.quiet)
 
 

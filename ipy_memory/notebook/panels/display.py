@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.notebook.panels.page import page
+from ipy_memory.notebook.presence import somebody_there
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ipy_memory.notebook.panels.state import PanelState
-
-STATIC_VARIABLE = "IPY_MEMORY_STATIC"
-"""Environment variable: panels leave the widget out while it is set."""
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
@@ -53,7 +50,7 @@ class Panel:
         """Whether the live form is shown."""
         if self.static or not _libraries():
             return False
-        return self.static is False or _somebody_there()
+        return self.static is False or somebody_there()
 
     def close(self) -> None:
         """Take the live form away."""
@@ -77,16 +74,3 @@ class Panel:
 
 def _libraries() -> bool:
     return all(find_spec(name) is not None for name in ("ipywidgets", "anywidget"))
-
-
-def _somebody_there() -> bool:
-    if os.environ.get(STATIC_VARIABLE):
-        return False
-    from IPython.core.getipython import get_ipython
-
-    kernel = getattr(get_ipython(), "kernel", None)
-    if kernel is None:
-        return False
-    # A front end with a person in front of it takes input; nbconvert, nbclient and nbval do not.
-    request = kernel.get_parent() or {}
-    return bool(request.get("content", {}).get("allow_stdin", True))

@@ -36,9 +36,10 @@ class HitTable(anywidget.AnyWidget):
 
 
 class StatusLine(anywidget.AnyWidget):
-    """One line of text that announces itself."""
+    """One line of text that announces itself; ``clock``, beside it, is only seen."""
 
     _esm = _HERE / "status.js"
     _css = _HERE / "status.css"
     text = traitlets.Unicode("").tag(sync=True)
     failed = traitlets.Bool(False).tag(sync=True)
+    clock = traitlets.Unicode("").tag(sync=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import ipywidgets
 
 from ipy_memory.notebook.panels.hits import HitTable, StatusLine
+from ipy_memory.notebook.progress import Pulse, clock
 from ipy_memory.settings_table import SCOPINGS
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class View(Generic[_State]):
             self._drawing = False
 
     def run(self, action: Callable[[], None], busy: str = "") -> None:
-        """Carry an action out; buttons rest meanwhile."""
+        """Carry an action out; buttons rest meanwhile, and a clock runs where it takes longer than a moment."""
         if busy:
             self.status.set_trait("text", busy)
             self.status.set_trait("failed", False)
@@ -72,8 +73,10 @@ class View(Generic[_State]):
         for button in resting:
             button.disabled = True
         try:
-            self.state.attempt(action)
+            with Pulse(lambda seconds: self.status.set_trait("clock", clock(seconds))):
+                self.state.attempt(action)
         finally:
+            self.status.set_trait("clock", "")
             for button in resting:
                 button.disabled = False
             self.redraw()
