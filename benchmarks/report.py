@@ -112,3 +112,11 @@ and asking all questions.
 * **Process start.** Half of it is Python and its own library; another third is this package's modules (regular
   expressions and data classes made at import), the rest the first recall.
 """
+
+
+def with_section(page: str, section: str) -> str:
+    """Return a page with a section in place of the one with the same heading, or at its end."""
+    heading = section.partition("\n")[0]
+    before, _, after = page.partition(f"\n{heading}\n")
+    _, following, rest = after.partition("\n## ")
+    return f"{before.rstrip()}\n\n{section.rstrip()}\n" + (f"{following}{rest}" if following else "")
