@@ -462,3 +462,23 @@ def test_hits_are_json_ready(bank: Bank) -> None:
     from dataclasses import asdict
 
     assert json.dumps([asdict(hit) for hit in recall_enhanced(bank, "database", 8, IN_CHANNEL)])
+
+
+@pytest.mark.parametrize(
+    ("query", "importance", "ahead", "first"),
+    [
+        ("quarry heron lantern", 0.30, 0.0586, "plain"),  # three words: the score alone decides
+        ("quarry heron lantern walnut", 0.58, 0.0578, "repeated"),
+        ("quarry heron lantern walnut", 0.60, 0.0617, "plain"),
+    ],
+)
+def test_a_word_more_is_worth_six_hundredths_from_four_words_on(
+    tmp_path: Path, query: str, importance: float, ahead: float, first: str
+) -> None:
+    with Bank.open(tmp_path / "mnemopi.db", "proj", clock=CLOCK) as bank:
+        with bank.transaction() as connection:
+            insert(connection, "working_memory", {"id": "plain", "content": "quarry heron", "importance": importance})
+            insert(connection, "working_memory", {"id": "repeated", "content": "quarry heron heron", "importance": 0.0})
+        scores = {hit.id: hit.score or 0.0 for hit in recall(bank, query, 2, IN_CHANNEL)}
+        assert scores["plain"] - scores["repeated"] == pytest.approx(ahead, abs=1e-9)
+        assert ids(recall(bank, query, 1, IN_CHANNEL)) == [first]

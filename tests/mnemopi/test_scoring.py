@@ -85,6 +85,14 @@ def test_weights_are_normalised(vector: float, text: float, importance: float) -
     assert sum(weights) == pytest.approx(1)
 
 
+def test_weights_that_sum_to_one_stay_as_they_are() -> None:
+    almost = (0.5, 0.3, 0.2 + 9e-10)
+    assert scoring.normalised_weights(*almost) == almost
+    assert scoring.normalised_weights(0.5, 0.3, 0.2 + 2e-9) != (0.5, 0.3, 0.2 + 2e-9)
+    assert scoring.normalised_weights(0.5, 0.25, 0.5) == (0.4, 0.2, 0.4)
+    assert scoring.normalised_weights(-1, 0, 0) == (0.5, 0.3, 0.2)
+
+
 def test_decay_falls_with_age_and_never_rises_above_one() -> None:
     hour = 3_600_000
     assert scoring.decay(None, 0, None) == 0
@@ -98,6 +106,39 @@ def test_a_similarity_is_a_fifth_of_the_score(lexical: float, fts: float, simila
     without = scoring.working_base(Evidence(lexical, fts, 0, 0.5), weight)
     expected = without if similarity == 0 else 0.8 * without + 0.2 * similarity
     assert scoring.working_base(Evidence(lexical, fts, similarity, 0.5), weight) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "terms"),
+    [
+        (Evidence(0.5, 1, 0, 0.5), {"fts": 0.288 + 0.0288, "importance": 0.1, "dense": 0}),
+        (Evidence(0.5, 1, 0.5, 0.5), {"fts": 0.8 * 0.3168, "importance": 0.08, "dense": 0.1}),
+        (Evidence(0.6, 1, 0, 0), {"keyword": 0.3168, "importance": 0, "dense": 0}),
+        (Evidence(1, 0, 0, 1), {"keyword": 0.48 + 0.08, "importance": 0.2, "dense": 0}),
+    ],
+)
+def test_the_score_of_a_working_memory_and_its_parts(evidence: Evidence, terms: dict[str, float]) -> None:
+    assert scoring.working_terms(evidence, 0.2) == pytest.approx(terms)
+    assert scoring.working_base(evidence, 0.2) == pytest.approx(sum(terms.values()))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "terms"),
+    [
+        (Evidence(0.5, 0.4, 0.6, 0.25), {"dense": 0.3, "fts": 0.12, "importance": 0.05}),
+        (Evidence(1, 0.4, 0.6, 0.25), {"keyword": 0.8}),
+    ],
+)
+def test_the_score_of_an_episode_and_its_parts(evidence: Evidence, terms: dict[str, float]) -> None:
+    assert scoring.episodic_terms(evidence, scoring.DEFAULT_WEIGHTS) == pytest.approx(terms)
+    assert scoring.episodic_base(evidence, scoring.DEFAULT_WEIGHTS) == pytest.approx(sum(terms.values()))
+
+
+def test_a_fact_scores_by_its_words_its_certainty_and_its_rank() -> None:
+    assert [scoring.fact_factor(*given) for given in ((0, 0), (1, 0), (0, 1), (0.5, 0.5))] == pytest.approx(
+        [0.7, 0.9, 0.8, 0.85]
+    )
+    assert scoring.fact_score(0.5, 0.7, 1) == 0.47
 
 
 def test_an_episode_never_scores_less_than_its_words() -> None:
