@@ -452,6 +452,20 @@ def test_facts_join_the_memories(bank: Bank) -> None:
     assert set(with_facts) - set(without) == {"f"}
 
 
+@pytest.mark.claim("R-18")
+@pytest.mark.parametrize(("k", "count"), [(1, 1), (2, 2), (4, 3), (6, 3), (8, 4)])
+def test_half_of_an_answer_may_be_facts_and_three_of_it_anyway(tmp_path: Path, k: int, count: int) -> None:
+    with Bank.open(tmp_path / "mnemopi.db", "proj", clock=CLOCK) as bank:
+        with bank.transaction() as connection:
+            for number in range(9):
+                connection.execute(
+                    "INSERT INTO facts (fact_id, session_id, subject, predicate, object, confidence)"
+                    " VALUES (?, 'proj', 'fact', 'entity', ?, 0.7)",
+                    (f"f{number}", f"The ferry of pier {number}"),
+                )
+        assert len(recall_enhanced(bank, "ferry", k, IN_CHANNEL)) == count
+
+
 def test_touch_leaves_invisible_rows_alone(path: Path, bank: Bank) -> None:
     touch(bank, {("working", "pool"): 2, ("working", "gone"): 1, ("fact", "f"): 1})
     counts = {row["id"]: row["recall_count"] for row in dump(path)["working_memory"]}

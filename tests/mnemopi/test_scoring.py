@@ -148,7 +148,19 @@ def test_an_episode_never_scores_less_than_its_words() -> None:
 
 @pytest.mark.parametrize(
     ("veracity", "factor"),
-    [("stated", 1), ("true", 1), ("likely_true", 1), (None, 0.8), ("", 0.8), ("odd", 0.8), ("tool", 0.5), ("false", 0)],
+    [
+        ("stated", 1),
+        ("true", 1),
+        ("likely_true", 1),
+        (None, 0.8),
+        ("", 0.8),
+        ("unknown", 0.8),
+        ("odd", 0.8),
+        ("inferred", 0.7),
+        ("imported", 0.6),
+        ("tool", 0.5),
+        ("false", 0),
+    ],
 )
 def test_veracity_scales(veracity: str | None, factor: float) -> None:
     assert scoring.veracity_factor(veracity) == factor
