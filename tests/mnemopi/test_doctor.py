@@ -200,7 +200,7 @@ def test_a_running_session_names_the_damage_and_picks_the_repair_up(tmp_path: Pa
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        ("empty", "no table working_memory"),
+        ("empty", "The file is empty"),
         ("truncated", ""),
         ("words", "not a database"),
         ("newer", "user_version"),
