@@ -141,6 +141,21 @@ def test_an_interrupt_ends_a_long_action_and_leaves_the_bank(big: Kernel, folder
     assert contents(folder / "mnemopi.db") == before
 
 
+@pytest.mark.claim("N-04")
+def test_a_panel_that_is_interrupted_says_so_and_goes_on(big: Kernel) -> None:
+    big.cell("%memory panel --live banks")
+    done = big.begin_press("Refresh")
+    while not any(state.get("clock") for state in big.widgets.values()):
+        big.step(done)
+    big.interrupt()
+    big.end(done)
+    status = big.state("StatusLine")
+    assert (status["failed"], status["clock"]) == (True, "")
+    assert status["text"].startswith("Interrupted")
+    big.press("Refresh")
+    assert len(big.state("HitTable")["rows"]) == FILES + 1
+
+
 @pytest.mark.claim("R-25")
 def test_a_reindex_is_interrupted_while_the_endpoint_is_silent(tmp_path: Path) -> None:
     filled(tmp_path / "mnemopi.db", 5)

@@ -118,11 +118,16 @@ class Kernel:
 
     def press(self, label: str) -> Done:
         """Press the button with this label, the newest if there are several."""
+        return self.end(self.begin_press(label))
+
+    def begin_press(self, label: str) -> Done:
+        """Press a button, and do not wait for what it does."""
         return self._tell(self._widget("ButtonModel", label), {"method": "custom", "content": {"event": "click"}})
 
     def set(self, model: str, label: str = "", **values: Any) -> Done:
         """Change what a widget holds, as typing or picking does."""
-        return self._tell(self._widget(model, label), {"method": "update", "state": values, "buffer_paths": []})
+        update = {"method": "update", "state": values, "buffer_paths": []}
+        return self.end(self._tell(self._widget(model, label), update))
 
     def state(self, model: str, label: str = "") -> Mapping[str, Any]:
         """Return what a widget holds."""
@@ -139,7 +144,7 @@ class Kernel:
     def _tell(self, widget: str, data: dict[str, Any]) -> Done:
         sent = self._client.session.msg("comm_msg", {"comm_id": widget, "data": data})
         self._client.shell_channel.send(sent)
-        return self.end(Done(sent["header"]["msg_id"]))
+        return Done(sent["header"]["msg_id"])
 
     def step(self, done: Done) -> Message:
         """Return the next message of a request, noted down."""
