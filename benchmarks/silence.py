@@ -21,7 +21,10 @@ from typing import Any
 
 from benchmarks import banks
 from benchmarks.texts import Texts
+from ipy_memory.clock import SystemClock
+from ipy_memory.jsdate import iso
 from tests.services.kernel import Done, Kernel, running
+from tests.services.openai_stub import OpenAIStub
 
 ROWS = 10_000
 BOUND = 100
@@ -43,8 +46,8 @@ def measure(folder: Path, number: int, tell: Callable[[str], None]) -> Silences:
     env = _home(folder, home)
     found: Silences = {}
     try:
-        with running(home, env) as kernel:
-            for name, done in _actions(kernel, home, Texts(number * 1000 + 7)):
+        with running(home, env) as kernel, OpenAIStub() as endpoint:
+            for name, done in _actions(kernel, home, Texts(number * 1000 + 7), endpoint.url):
                 found[name] = (done.total, done.silence)
                 tell(f"run {number}: {name}: {done.total:.0f} ms, silent {done.silence:.0f} ms")
     finally:
@@ -91,23 +94,30 @@ def _home(folder: Path, home: Path) -> Mapping[str, str]:
     data.mkdir(parents=True)
     shutil.copy(banks.make(folder, ROWS, vectors=True), data / "mnemopi.db")
     shutil.copytree(banks.many(folder, _OTHERS) / "banks", data / "banks")
-    settings: dict[str, Any] = {
-        "memory": {"backend": "mnemopi"},
-        "mnemopi": {
-            "dbPath": str(data / "mnemopi.db"),
-            "scoping": "global",
-            "bank": banks.BANK,
-            "noEmbeddings": True,
-        },
-    }
-    (home / "config.yml").write_text(json.dumps(settings), encoding="utf-8")
+    bank = sqlite3.connect(data / "mnemopi.db")
+    with bank:
+        # Yesterday's memories are due to be summed up, and some of a year ago have no vector.
+        bank.execute("UPDATE working_memory SET timestamp = ? WHERE consolidated_at IS NULL", (iso(_yesterday()),))
+        bank.execute("DELETE FROM memory_embeddings WHERE rowid IN (SELECT rowid FROM memory_embeddings LIMIT 300)")
+    bank.close()
+    _configure(home, noEmbeddings=True)
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     root = str(Path(__file__).parents[1])
     places = {"HOME": str(home), "IPYTHONDIR": str(home / "ipython"), "JUPYTER_RUNTIME_DIR": str(home / "runtime")}
     return {**kept, **places, "PYTHONPATH": root, "PI_CODING_AGENT_DIR": str(home)}
 
 
-def _actions(kernel: Kernel, home: Path, source: Texts) -> Iterator[tuple[str, Done]]:
+def _configure(home: Path, **more: Any) -> None:
+    own = {"dbPath": str(home / "data" / "mnemopi.db"), "scoping": "global", "bank": banks.BANK}
+    settings = {"memory": {"backend": "mnemopi"}, "mnemopi": {**own, **more}}
+    (home / "config.yml").write_text(json.dumps(settings), encoding="utf-8")
+
+
+def _yesterday() -> int:
+    return round(SystemClock().now_ms()) - 86_400_000
+
+
+def _actions(kernel: Kernel, home: Path, source: Texts, endpoint: str) -> Iterator[tuple[str, Done]]:
     bank = sqlite3.connect(home / "data" / "mnemopi.db")
     ids = [row[0] for row in bank.execute("SELECT id FROM working_memory ORDER BY timestamp DESC LIMIT 500")]
     bank.close()
@@ -116,6 +126,13 @@ def _actions(kernel: Kernel, home: Path, source: Texts) -> Iterator[tuple[str, D
     yield "%recall, the first of a kernel", kernel.cell(f"%recall {next(queries)}")
     yield from _magics(kernel, ids, queries, source)
     yield from _panels(kernel, ids, queries, source)
+    _configure(home, embeddingApiUrl=endpoint, embeddingModel=banks.MODEL)
+    kernel.cell("%memory use mnemopi")
+    yield "%memory embeddings --missing reindex, 300", kernel.cell("%memory embeddings --missing reindex")
+    kernel.cell("%memory use mnemopi")
+    yield "%memory open", kernel.cell(f"%memory open {home / 'data' / 'mnemopi.db'}")
+    kernel.cell("%memory use mnemopi")
+    yield "%memory clear --yes", kernel.cell("%memory clear --yes")
 
 
 def _magics(kernel: Kernel, ids: list[str], queries: Iterator[str], source: Texts) -> Iterator[tuple[str, Done]]:
@@ -183,7 +200,7 @@ def _panels(kernel: Kernel, ids: list[str], queries: Iterator[str], source: Text
     yield "recall panel: search", kernel.set("TextModel", "Query", value="deploy target staging database")
     rows = kernel.state("HitTable")["rows"]
     yield "recall panel: pick a hit", kernel.set("HitTable", "", selected=rows[0]["key"])
-    yield "recall panel: mark hits", kernel.set("HitTable", "", marked=[row["key"] for row in rows[-2:]])
+    yield "recall panel: mark hits", kernel.set("HitTable", "", marked=[row["key"] for row in rows])
     yield "recall panel: invalidate marked", kernel.press("Invalidate marked…")
     yes = _counted(kernel)
     yield "recall panel: yes", kernel.press(yes)
