@@ -31,6 +31,7 @@ REPAIRABLE = frozenset({SCHEMA, INDEX, ORPHANS})
 """What :func:`repair` mends. Vectors are computed anew by a reindex; a damaged file comes back from a copy."""
 
 _FAULTS = 5
+_AT_A_TIME = 500
 _EMPTY_INDEX = ((1, b""), (10, bytes(7)))
 """The totals and the structure of a full-text index without entries, as SQLite itself writes them."""
 
@@ -208,12 +209,15 @@ def _own_rows(copy: sqlite3.Connection) -> str:
 
 def _vectors(copy: sqlite3.Connection) -> list[Finding]:
     unreadable, sizes = 0, Counter[tuple[str, int]]()
-    for text, model in copy.execute("SELECT embedding_json, model FROM memory_embeddings"):
-        vector = stored_vector(text)
-        if vector is None:
-            unreadable += 1
-        else:
-            sizes[str(model or "unknown"), len(vector)] += 1
+    stored = copy.execute("SELECT embedding_json, model FROM memory_embeddings")
+    # Some at a time: with a row between each two vectors, no other thread would get a turn.
+    while rows := stored.fetchmany(_AT_A_TIME):
+        for text, model in rows:
+            vector = stored_vector(text)
+            if vector is None:
+                unreadable += 1
+            else:
+                sizes[str(model or "unknown"), len(vector)] += 1
     uneven = [model for model, number in Counter(model for model, _ in sizes).items() if number > 1]
     told = ", ".join(f"{count} of {model} with {length} numbers" for (model, length), count in sorted(sizes.items()))
     found = [Finding(VECTORS, "readable", not unreadable, f"{unreadable} cannot be read" if unreadable else told)]
