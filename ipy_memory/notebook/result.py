@@ -120,7 +120,11 @@ class _ShownFrame(SafeFrame):
         raise NotImplementedError
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return bundle(str(self.attrs["text"]), self._html_table(), self.attrs.get("notes", ()))
+        notes = [*self.attrs.get("notes", ()), *_cut(self)]
+        return bundle(str(self.attrs["text"]), self._html_table(), notes)
+
+    def _beginning(self) -> list[dict[Any, Any]]:
+        return self.head(SHOWN).to_dict("records")
 
     def _html_table(self) -> str:
         raise NotImplementedError
@@ -137,7 +141,7 @@ class RecallFrame(_ShownFrame):
                 "score": "" if row["score"] != row["score"] else f"{row['score']:.4f}",
                 "length": f"{row['full_length']}, cut" if row["truncated"] else row["full_length"],
             }
-            for row in self.to_dict("records")
+            for row in self._beginning()
         ]
         explained = ("reason",) if "reason" in self.columns else ()
         return _filled_table((*_RECALL_TABLE, *explained), shown)
@@ -147,7 +151,7 @@ class RetainFrame(_ShownFrame):
     """What became of the items of a retain: a DataFrame that shows as the exact text (N-03)."""
 
     def _html_table(self) -> str:
-        return _filled_table(_RETAIN_TABLE, self.to_dict("records"))
+        return _filled_table(_RETAIN_TABLE, self._beginning())
 
 
 class ListFrame(_ShownFrame):
@@ -179,7 +183,7 @@ class ListFrame(_ShownFrame):
     ) -> None:
         super().__init__(data, quiet=quiet)
         if len(data) > SHOWN:
-            notes = [*notes, f"Shown are {SHOWN} rows; the frame has all {len(data)}."]
+            notes = [*notes, *_cut(data)]
             data = data.iloc[list(first)[:SHOWN] or slice(SHOWN)]
         shown = [name for name in columns if any(_cell(value) for value in data[name])]
         cells = [[short(row[name]) for name in shown] for row in data[shown].to_dict("records")]
@@ -263,6 +267,11 @@ class TableResult(TextResult):
 def bundle(text: str, table: str, notes: Sequence[str]) -> dict[str, str]:
     """Return the display of an exact text: plain, and as HTML with a table and notes below it."""
     return {"text/plain": plain(text), "text/html": html_block(text) + table + html_notes(notes)}
+
+
+def _cut(data: DataFrame) -> list[str]:
+    """Say that not all rows are shown, where it is so."""
+    return [f"Shown are {SHOWN} rows; the frame has all {len(data)}."] if len(data) > SHOWN else []
 
 
 def _filled_table(columns: Sequence[str], rows: Sequence[Mapping[Any, Any]]) -> str:

@@ -151,6 +151,11 @@ def test_what_is_made_of_a_frame_is_as_safe(payload: str) -> None:
     assert pickle.loads(pickle.dumps(frame.head(1))).equals(frame)
 
 
+def data_stored() -> DataFrame:
+    items = [RetainItem(text) for text in "abc"]
+    return retain_frame(items, Receipt(3, "shop", "stored", ("p", "q", "r")), text="3 memories stored.")
+
+
 def test_a_long_list_shows_its_beginning_or_what_matters_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ipy_memory.notebook.result.SHOWN", 2)
     data = DataFrame({"id": ["a", "b", "c"], "why": ["", "", "x"]})
@@ -158,4 +163,9 @@ def test_a_long_list_shows_its_beginning_or_what_matters_most(monkeypatch: pytes
     assert shown.attrs["text"] == "id\na\nb\n3 rows.\nShown are 2 rows; the frame has all 3."
     assert list(shown["id"]) == ["a", "b", "c"]
     assert ListFrame(data, ("id", "why"), first=[2, 0, 1]).attrs["text"].startswith("id  why\nc   x\na\n")
+    for frame in (RecallFrame(hits_frame([Hit(id_, "x") for id_ in "pqr"], text="t")), RetainFrame(data_stored())):
+        bundle = frame._repr_mimebundle_()
+        assert "the frame has all 3" in bundle["text/html"]
+        assert "Shown" not in bundle["text/plain"]
+        assert bundle["text/html"].count("<tr>") == 3
     assert "Shown" not in ListFrame(data.head(2), ("id", "why")).attrs["text"]
