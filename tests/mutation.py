@@ -2,12 +2,14 @@
 
 ``python -m tests.mutation [PART…]`` (parts: texts, blocks, tools, defaults, scoring; default all) prints a line per
 mutant and ends with a count; it exits with 1 if a mutant lived. Each mutant is a copy of the package in which one
-value of one module differs; the tests named for its part run against the copy, in a forked process, until one fails.
+value of one module differs. The part's own tests run against the copy, in a forked process, until one fails; only if
+none does, all tests that could know better have their say.
 """
 
 from __future__ import annotations
 
 import ast
+import compileall
 import contextlib
 import importlib
 import os
@@ -16,7 +18,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from py_compile import PycInvalidationMode
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "ipy_memory"
@@ -24,7 +28,7 @@ PACKAGE = ROOT / "ipy_memory"
 
 @dataclass(frozen=True)
 class Part:
-    """The values of one module that count, and the tests that hold them."""
+    """The values of one module that count, and the tests that hold them, the most likely ones first."""
 
     module: str
     chosen: Callable[[ast.Module], Iterator[ast.Constant]]
@@ -75,13 +79,19 @@ def defaults(tree: ast.Module) -> Iterator[ast.Constant]:
             yield from (inner for inner in ast.walk(node.args[2]) if isinstance(inner, ast.Constant))
 
 
+_EQUAL_WAYS = {"_ENUMERATED_VARIANT"}
+"""Constants where one way to compute gives over to a faster one with the same result: no value of them is wrong."""
+
+
 def numbers(tree: ast.Module) -> Iterator[ast.Constant]:
-    """Yield the numbers of every constant at the module's top."""
-    for node in tree.body:
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-            for inner in ast.walk(node.value):
-                if isinstance(inner, ast.Constant) and type(inner.value) in (int, float):
-                    yield inner
+    """Yield the numbers of every constant at the module's top, and every fraction (0.6, not 0 or 1.0) below it."""
+    for statement in tree.body:
+        is_named = isinstance(statement, ast.Assign | ast.AnnAssign)
+        if is_named and ast.unparse(statement).split()[0] in _EQUAL_WAYS:
+            continue
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and (is_named or node.value % 1):
+                yield node
 
 
 def changed(value: object) -> object:
@@ -93,67 +103,66 @@ def changed(value: object) -> object:
     return f"{value}\u00a4"
 
 
-_TOLD = (0, 1, 2)
-"""Exit statuses of pytest that say something: all passed, some failed, a module could not be imported."""
+def golden(*names: str) -> tuple[str, ...]:
+    """Return the tests that play these recorded files."""
+    return tuple(f"tests/test_golden.py::test_recorded_cases_are_equal[{name}.json]" for name in names)
+
 
 PARTS = {
-    "texts": Part(
-        "text.py",
-        sentences,
-        (
-            "tests/test_text.py",
-            "tests/test_tools.py",
-            "tests/test_session.py",
-            "tests/mnemopi/test_edit.py",
-            "tests/notebook",
-            "tests/inspect",
-            "tests/test_golden.py",
-        ),
-    ),
-    "blocks": Part("hindsight/blocks.py", sentences, ("tests/hindsight", "tests/test_golden.py")),
-    "tools": Part("tools.py", sentences, ("tests/test_tools.py", "tests/test_session.py", "tests/test_golden.py")),
-    "defaults": Part("settings_table.py", defaults, ("tests/test_settings.py", "tests/test_golden.py")),
+    "texts": Part("text.py", sentences, ("tests/test_text.py", *golden("tools", "backend", "retain"))),
+    "blocks": Part("hindsight/blocks.py", sentences, ("tests/hindsight/test_blocks.py",)),
+    "tools": Part("tools.py", sentences, ("tests/test_tools.py", *golden("tools"))),
+    "defaults": Part("settings_table.py", defaults, ("tests/test_settings.py", *golden("settings_defaults"))),
     "scoring": Part(
         "mnemopi/scoring.py",
         numbers,
         (
             "tests/mnemopi/test_scoring.py",
+            *golden("recall/timestamps", "recall/dense-mixed", "recall/working-small"),
             "tests/mnemopi/test_windows.py",
             "tests/mnemopi/test_recall.py",
-            "tests/mnemopi/test_rerank.py",
-            "tests/test_golden.py",
         ),
     ),
 }
+"""Each names first what kills fastest."""
+WIDER = (
+    "tests/test_text.py",
+    "tests/test_tools.py",
+    "tests/test_settings.py",
+    "tests/test_golden.py",
+    "tests/mnemopi",
+    "tests/hindsight",
+    "tests/test_session.py",
+    "tests/test_session_turns.py",
+    "tests/test_session_vectors.py",
+    "tests/inspect",
+    "tests/notebook",
+)
+_TOLD = (0, 1, 2)
+"""Exit statuses of pytest that say something: all passed, some failed, a module could not be imported."""
+_HEAVY = ("IPython", "httpx", "hypothesis", "nbval.plugin", "pandas", "pytest")
+"""Imported once rather than in every fork."""
 
 
 def mutants(part: Part) -> Iterator[Mutant]:
-    """Yield the module's mutants, each with its whole source."""
-    path = PACKAGE / part.module
-    source = path.read_text(encoding="utf-8")
-    count = sum(1 for _ in part.chosen(ast.parse(source)))
-    for index in range(count):
+    """Yield the module's mutants in the order of their lines, each with its whole source."""
+    source = (PACKAGE / part.module).read_text(encoding="utf-8")
+    for index in range(sum(1 for _ in part.chosen(ast.parse(source)))):
         tree = ast.parse(source)
-        node = list(part.chosen(tree))[index]
+        node = sorted(part.chosen(tree), key=lambda node: (node.lineno, node.col_offset))[index]
         was, node.value = node.value, changed(node.value)  # type: ignore[assignment]
         yield Mutant(part.module, node.lineno, was, ast.unparse(tree))
 
 
-def killed(mutant: Mutant, tests: tuple[str, ...], overlay: Path) -> bool:
-    """Run the tests against the overlay with this mutant in it; say whether one failed."""
-    place = overlay / "ipy_memory" / mutant.module
-    kept = place.read_bytes()
-    place.write_text(mutant.source, encoding="utf-8")
-    try:
-        child = os.fork()
-        if not child:
-            status = 99
-            with contextlib.suppress(Exception):
-                status = _run(tests, overlay)
-            os._exit(status)
-        _, status = os.waitpid(child, 0)
-    finally:
-        place.write_bytes(kept)
+def fails(tests: tuple[str, ...], overlay: Path) -> bool:
+    """Run tests against the overlay in a forked process; say whether one failed."""
+    child = os.fork()
+    if not child:
+        status = 99
+        with contextlib.suppress(Exception):
+            status = _run(tests, overlay)
+        os._exit(status)
+    _, status = os.waitpid(child, 0)
     ended = os.waitstatus_to_exitcode(status)
     if ended not in _TOLD:
         sys.exit(f"the tests did not run to an end (exit {ended})")
@@ -165,32 +174,51 @@ def _run(tests: tuple[str, ...], overlay: Path) -> int:
 
     sys.path.insert(0, str(overlay))
     importlib.import_module("ipy_memory")  # before pytest puts the project's own folder in front
-    os.environ["PYTHONPATH"] = str(overlay)
+    os.environ |= {"PYTHONPATH": str(overlay), "CI": "true"}  # the examples are the same for every mutant
     sys.dont_write_bytecode = True
     with open(os.devnull, "w") as nothing:  # noqa: PTH123
         os.dup2(nothing.fileno(), 1)
         os.dup2(nothing.fileno(), 2)
-        there = [test for test in tests if (ROOT / test).exists()]
-        arguments = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--rootdir", str(ROOT), *there]
-        return int(pytest.main(arguments))
+        quick = ["-x", "-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:randomly"]
+        return int(pytest.main([*quick, "--rootdir", str(ROOT), *tests]))
+
+
+@cache
+def check_unchanged(tests: tuple[str, ...], overlay: Path) -> None:
+    """Refuse tests that fail without any mutation."""
+    if fails(tests, overlay):
+        sys.exit(f"fails without any mutation: one of {', '.join(tests)}")
+
+
+def killed(mutant: Mutant, tests: tuple[str, ...], overlay: Path) -> bool:
+    """Put a mutant into the overlay and say whether a test fails: one of the part's, or one of all the others."""
+    place = overlay / "ipy_memory" / mutant.module
+    kept = place.read_bytes()
+    for some in (tests, WIDER):
+        check_unchanged(some, overlay)
+        place.write_text(mutant.source, encoding="utf-8")
+        try:
+            if fails(some, overlay):
+                return True
+        finally:
+            place.write_bytes(kept)
+    return False
 
 
 def main(names: list[str]) -> int:
     """Try every mutant of the named parts."""
-    for heavy in ("IPython", "pandas", "pytest"):
-        importlib.import_module(heavy)  # once here rather than in every fork
     if wrong := [name for name in names if name not in PARTS]:
         sys.exit(f"no such part: {', '.join(wrong)}; there are {', '.join(PARTS)}")
+    for heavy in _HEAVY:
+        importlib.import_module(heavy)
     lived = total = 0
     with tempfile.TemporaryDirectory(prefix="ipy-memory-mutants-") as folder:
         overlay = Path(folder)
         shutil.copytree(PACKAGE, overlay / "ipy_memory", ignore=shutil.ignore_patterns("__pycache__"))
-        for name in names or PARTS:
-            module = PARTS[name].module
-            if killed(Mutant(module, 0, None, (PACKAGE / module).read_text("utf-8")), PARTS[name].tests, overlay):
-                sys.exit(f"the tests of {name} fail without any mutation")
-            for mutant in mutants(PARTS[name]):
-                dead = killed(mutant, PARTS[name].tests, overlay)
+        compileall.compile_dir(folder, quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
+        for part in map(PARTS.__getitem__, names or PARTS):
+            for mutant in mutants(part):
+                dead = killed(mutant, part.tests, overlay)
                 total, lived = total + 1, lived + (not dead)
                 shown = repr(mutant.was)
                 shown = shown if len(shown) <= 70 else shown[:70] + "…"
