@@ -191,7 +191,6 @@ def test_a_missing_needed_column_is_said_and_the_file_left_alone(tmp_path: Path)
 
 DAMAGE = {
     "no database": (b"not a database at all, but long enough to look like one" * 40, "NotABankError"),
-    "an empty file": (b"", "NotABankError"),
     "half a database": (None, "CorruptBankError"),
 }
 

@@ -169,8 +169,8 @@ def test_nothing_is_written_after_sqlite_took_a_transaction_back(bank: Bank) -> 
     assert stored(bank) == []
 
 
-def test_a_busy_bank_is_said_and_not_changed(path: Path, bank: Bank) -> None:
-    bank.connection.execute("PRAGMA busy_timeout = 0")
+def test_a_busy_bank_is_said_and_not_changed(path: Path, bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "BUSY_MS", 0)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(BusyBankError), bank.transaction():
@@ -179,6 +179,25 @@ def test_a_busy_bank_is_said_and_not_changed(path: Path, bank: Bank) -> None:
     other.close()
     with bank.transaction() as connection:
         connection.execute(INSERT, ("a",))
+    assert stored(bank) == ["a"]
+
+
+def test_a_busy_bank_is_waited_for(path: Path, bank: Bank) -> None:
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    waits = threading.Event()
+
+    def let_go() -> None:
+        waits.wait(60)
+        other.execute("COMMIT")
+
+    writer = threading.Thread(target=let_go)
+    writer.start()
+    bank.connection.set_trace_callback(lambda _: waits.set())
+    with bank.transaction() as connection:
+        connection.execute(INSERT, ("a",))
+    writer.join()
+    other.close()
     assert stored(bank) == ["a"]
 
 

@@ -22,6 +22,7 @@ from ipy_memory.errors import (
     ReadOnlyBankError,
     ToolInputError,
 )
+from ipy_memory.mnemopi import connection
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.change import backup, find, forget, invalidate, restore, update
 from ipy_memory.mnemopi.edit import edit, find_in, page, read_address
@@ -200,10 +201,10 @@ def test_an_update_with_the_cut_preview_is_refused(banks: list[Bank], proj: Bank
     assert edit(banks, "update", id_, content=preview).status == "updated"
 
 
-def test_a_failing_edit_changes_nothing(banks: list[Bank], proj: Bank) -> None:
+def test_a_failing_edit_changes_nothing(banks: list[Bank], proj: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     id_ = remember(proj, "I prefer tea", RememberOptions(extract=True))
     before = _dump(proj)
-    proj.connection.execute("PRAGMA busy_timeout = 0")
+    monkeypatch.setattr(connection, "BUSY_MS", 0)
     other = sqlite3.connect(proj.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     for op in ("update", "forget", "invalidate"):
@@ -311,9 +312,9 @@ def test_a_purge_of_a_part_of_a_summary_is_refused(proj: Bank) -> None:
     assert forget(proj, one)
 
 
-def test_a_purge_says_when_old_pages_had_to_stay(proj: Bank) -> None:
+def test_a_purge_says_when_old_pages_had_to_stay(proj: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     id_ = remember(proj, WORD)
-    proj.connection.execute("PRAGMA busy_timeout = 0")
+    monkeypatch.setattr(connection, "BUSY_MS", 0)
     reader = sqlite3.connect(proj.path, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM working_memory").fetchone()

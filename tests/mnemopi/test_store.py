@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import BankError, BusyBankError, DiskFullError, ReadOnlyBankError
+from ipy_memory.mnemopi import connection
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.config import EngineConfig
 from ipy_memory.mnemopi.pending import Pending, drain
@@ -187,8 +188,8 @@ def test_a_full_disk_loses_nothing_and_says_so(bank: Bank) -> None:
 
 
 @pytest.mark.claim("T-06")
-def test_a_locked_bank_names_every_item(bank: Bank) -> None:
-    bank.connection.execute("PRAGMA busy_timeout = 0")
+def test_a_locked_bank_names_every_item(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "BUSY_MS", 0)
     other = sqlite3.connect(bank.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     receipt = _retain(bank, "one", "two")

@@ -141,6 +141,20 @@ def test_an_interrupt_ends_a_long_action_and_leaves_the_bank(big: Kernel, folder
     assert contents(folder / "mnemopi.db") == before
 
 
+@pytest.mark.claim("R-25")
+@pytest.mark.parametrize("cell", ["%retain the harbour closes at noon", "%memory doctor --repair"])
+def test_waiting_for_another_writer_can_be_interrupted(big: Kernel, folder: Path, cell: str) -> None:
+    before = contents(folder / "mnemopi.db")
+    big.cell("import ipy_memory.mnemopi.connection as waiting; patience, waiting.BUSY_MS = waiting.BUSY_MS, 600_000")
+    other = sqlite3.connect(folder / "mnemopi.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    check(stopped(big, cell))
+    other.close()
+    big.cell("waiting.BUSY_MS = patience")
+    assert contents(folder / "mnemopi.db") == before
+    assert "lighthouse" in found(big)
+
+
 @pytest.mark.claim("N-04")
 def test_a_panel_that_is_interrupted_says_so_and_goes_on(big: Kernel) -> None:
     big.cell("%memory panel --live banks")
