@@ -248,7 +248,7 @@ class Bank:
                     "The bank was opened for reading only.", where=self.where, hint="Open it for writing."
                 )
             try:  # BEGIN belongs inside: an interrupt may come just after it
-                self.connection.execute("BEGIN IMMEDIATE")
+                self.connection.begin()
                 self._depth, self._ended = 1, None
                 yield self.connection
                 self._check_transaction()

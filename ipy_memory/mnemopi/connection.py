@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 BUSY_MS = 5000
 _BUSY_STEP_MS = 100
-"""SQLite waits this long for another process at a stretch: only between two such waits can Ctrl-C end the waiting."""
+"""SQLite waits this long for another writer at a stretch: only between two such waits can Ctrl-C end the waiting."""
 
 STEPS_BETWEEN_CHECKS = 20_000
 """How many of SQLite's own steps pass before it is asked whether to go on."""
@@ -41,20 +41,6 @@ _CACHE_KIB = 16 * 1024
 
 _WORTH_WAITING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_RECOVERY}
 _TEXT = partial(str, encoding="utf-8", errors="replace")
-
-
-class _Patience:
-    """How long others are waited for, from the first time that one was in the way."""
-
-    __slots__ = ("_end",)
-
-    def __init__(self) -> None:
-        self._end = 0.0
-
-    def is_over(self) -> bool:
-        now = time.monotonic()
-        self._end = self._end or now + BUSY_MS / 1000
-        return now >= self._end
 
 
 class Connection(sqlite3.Connection):
@@ -69,24 +55,26 @@ class Connection(sqlite3.Connection):
         self._cursors: WeakSet[sqlite3.Cursor] = WeakSet()
 
     def execute(self, *given: Any) -> sqlite3.Cursor:
-        """Carry out a statement, and remember its cursor while it lives; wait for whoever holds the file."""
+        """Carry out a statement, and remember its cursor while it lives."""
         cursor = self.cursor()
         self._cursors.add(cursor)
-        patience = _Patience()
-        while True:
-            try:
-                return cursor.execute(*given)
-            except sqlite3.OperationalError as error:
-                if getattr(error, "sqlite_errorcode", 0) not in _WORTH_WAITING or patience.is_over():
-                    raise
+        return cursor.execute(*given)
 
-    def empty_log(self) -> bool:
-        """Move what is in the -wal file into the bank; return whether nobody held on to it, after waiting for them."""
-        patience = _Patience()
-        while self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-            if patience.is_over():
-                return False
-        return True
+    def begin(self) -> None:
+        """Begin to write, once whoever else writes is done."""
+        end = time.monotonic() + BUSY_MS / 1000
+        self.execute(f"PRAGMA busy_timeout = {_BUSY_STEP_MS}")
+        try:
+            while True:
+                try:
+                    self.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError as error:
+                    if error.sqlite_errorcode not in _WORTH_WAITING or time.monotonic() >= end:
+                        raise
+                else:
+                    return
+        finally:
+            self.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
 
     def end_reading(self) -> None:
         """Close every cursor there is."""
@@ -189,14 +177,14 @@ def connect(path: Path, mode: str) -> Connection:
         address,
         uri=True,
         isolation_level=None,
-        timeout=_BUSY_STEP_MS / 1000,
+        timeout=BUSY_MS / 1000,
         check_same_thread=False,
         cached_statements=256,
         factory=Connection,
     )
     connection.text_factory = _TEXT
     try:
-        connection.execute(f"PRAGMA busy_timeout = {_BUSY_STEP_MS}")
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         connection.execute("PRAGMA cell_size_check = ON")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         if mode.startswith("ro"):  # when writing, SQLite before 3.41 needs it on for full-text tables in triggers

@@ -184,7 +184,7 @@ def _lexical(words: Words, fact: _Fact) -> float:
         return token not in CLITIC_FRAGMENTS and token in document.tokens
 
     groups = [[variant for variant in variants if counts(variant)] for token, variants in words.asked if counts(token)]
-    return scoring.group_score(scoring.grouped(group for group in groups if group), words.phrase, document)
+    return scoring.lexical_score(scoring.grouped(group for group in groups if group), words.phrase, document)
 
 
 def _hit(bank: Bank, fact: _Fact, lexical: float, fts: float, score: float) -> Hit:

@@ -259,10 +259,11 @@ def _tier_entries(
 ) -> list[Entry]:
     found = _find(bank, tier, question, limit, vector)
     entries = []
+    words = question.words
     for number, how in enumerate(found):
         if number % 64 == 0:
             bank.check_cancelled()
-        lexical = scoring.lexical_score(question.words, how.row.document)
+        lexical = scoring.lexical_score(words.groups, words.phrase, how.row.document)
         if lexical >= question.floor or how.similarity >= scoring.STRONG_SIMILARITY:
             entries.append(_entry(how, tier, question, lexical, bank, trace))
         elif trace is not None:

@@ -130,8 +130,8 @@ def scrub(bank: Bank) -> None:
                 connection.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")
                 connection.execute(f"INSERT INTO {table}({table}) VALUES ('integrity-check')")
         connection.execute("VACUUM")
-        is_clean = connection.empty_log()
-    if not is_clean:
+        busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    if busy:
         raise BusyBankError(
             "The memory is deleted, but another process still holds old pages of the bank.",
             where=bank.where,

@@ -198,13 +198,8 @@ def grouped(groups: Iterable[Sequence[str]]) -> Groups:
     return tuple((Group.of(variants), count) for variants, count in Counter(map(tuple, groups)).items())
 
 
-def lexical_score(words: Words, document: Document) -> float:
-    """Return how well a text matches the words, 0 to 1."""
-    return group_score(words.groups, words.phrase, document)
-
-
-def group_score(groups: Groups, phrase: str, document: Document) -> float:
-    """Return the lexical score for groups of variants and the normalised query."""
+def lexical_score(groups: Groups, phrase: str, document: Document) -> float:
+    """Return how well a text matches groups of variants, or the normalised query as a whole, 0 to 1."""
     total = matched = 0
     for _, count in groups:
         total += count

@@ -193,7 +193,7 @@ def test_a_busy_bank_is_waited_for(path: Path, bank: Bank) -> None:
 
     writer = threading.Thread(target=let_go)
     writer.start()
-    bank.connection.set_trace_callback(lambda _: waits.set())
+    bank.connection.set_trace_callback(lambda statement: waits.set() if "BEGIN" in statement else None)
     with bank.transaction() as connection:
         connection.execute(INSERT, ("a",))
     writer.join()
