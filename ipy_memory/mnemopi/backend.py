@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,11 +23,11 @@ from ipy_memory.mnemopi.recall import PREVIEW_UNITS
 from ipy_memory.mnemopi.removal import scrub
 from ipy_memory.mnemopi.scoped import ScopedAnswer, Unopened, scoped_recall
 from ipy_memory.mnemopi.store import retain_items
+from ipy_memory.mnemopi.targets import BanksInScope
 from ipy_memory.mnemopi.vector_care import Reindexed, check_answers, fetch_for, reindex_banks
 from ipy_memory.model import Answer, Failure, Receipt, RetainItem, ToolResult
 from ipy_memory.paths import exists
-from ipy_memory.scoping.legacy import LegacyVerdict, legacy_banks
-from ipy_memory.scoping.mnemopi import BankScope, bank_path, banks_folder
+from ipy_memory.scoping.mnemopi import BankScope
 
 if TYPE_CHECKING:
     from threading import Event
@@ -48,8 +47,8 @@ _PART = 500
 """How many items are written between two looks at the room that is left."""
 
 
-class MnemopiBackend:
-    """One session on local bank files.
+class MnemopiBackend(BanksInScope):
+    """One session on local bank files: the tools' verbs over :class:`BanksInScope`.
 
     Parameters
     ----------
@@ -70,44 +69,12 @@ class MnemopiBackend:
     def __init__(
         self, config: MnemopiConfig, scope: BankScope, banks: OpenBanks, *, cwd: str, session_id: str, home: str
     ) -> None:
-        self.config = config
-        self.scope = scope
+        super().__init__(config, scope, clock=banks.clock, cwd=cwd, home=home)
         self.banks = banks
-        self.cwd = cwd
         self.session_id = session_id
-        self.home = home
         self.last_recall_block: str | None = None
         self.backups: dict[Path, Path] = {}
         self.edits: list[tuple[editing.Edited, ...]] = []
-        self._legacy: tuple[LegacyVerdict, ...] | None = None
-        self._names: Mapping[str, str] | None = None
-
-    @property
-    def retain_bank(self) -> str:
-        """Name of the bank that is written."""
-        return self.scope.retain_bank
-
-    @property
-    def legacy(self) -> tuple[LegacyVerdict, ...]:
-        """The verdict on every legacy candidate, looked at once a session; none in ``global`` mode (L-01, L-02)."""
-        if self._legacy is None:
-            found = () if self.config.scoping == "global" else self._look_for_legacy()
-            self._legacy = tuple(found)
-        return self._legacy
-
-    def recall_targets(self) -> list[Target]:
-        """Return the banks that a recall asks, in order: the scope's own, then rescued ones."""
-        own = [self.target(name) for name in self.scope.recall_banks]
-        return own + [Target(v.name, v.path, rescued=True) for v in self.legacy if v.rescued]
-
-    def edit_targets(self) -> list[Target]:
-        """Return the banks in the order in which an id is looked up (R-13)."""
-        found = [self.target(self.scope.retain_bank), *self.recall_targets(), self.target(self.scope.global_bank)]
-        return list({target.path: target for target in reversed(found)}.values())[::-1]
-
-    def target(self, name: str) -> Target:
-        """Return the file of one of the scope's banks."""
-        return Target(name, bank_path(self.config.db_path, name, self.scope.global_bank))
 
     @alone
     def recall(
@@ -124,7 +91,7 @@ class MnemopiBackend:
         found = self.ask(query, limit=limit, touch=touch, cancel=cancel, traces=traces, watch=watch)
         notes = [text.bank_failed(bank, str(error)) for bank, error in found.failures]
         notes += [text.index_damaged(bank.name) for bank in self.banks.all() if bank.memo.pop(DAMAGED, None)]
-        notes += [text.bank_renamed(name, written) for name, written in self._renamed().items()]
+        notes += [text.bank_renamed(name, written) for name, written in self.renamed.items()]
         notes += vector_report.notes(self.banks.choice, self.banks.all())
         return Answer(found.hits, banks=tuple(target.name for target in self.recall_targets()), notes=tuple(notes))
 
@@ -308,13 +275,6 @@ class MnemopiBackend:
         self.banks.get(target, READ)
         return OneBankBackend(self, target)
 
-    def bank_names(self) -> list[str]:
-        """Return the names of all banks that have a file under the database folder, in order."""
-        names = [self.scope.global_bank] if exists(Path(self.config.db_path)) else []
-        with suppress(OSError):
-            names += sorted(p.parent.name for p in banks_folder(self.config.db_path).glob("*/mnemopi.db"))
-        return list(dict.fromkeys(names))
-
     def status(self) -> Mapping[str, Any]:
         """Return the scope, the banks, the file and whether vectors are used; opens nothing for writing."""
         return {
@@ -373,8 +333,8 @@ class MnemopiBackend:
         EmbeddingError
             There is no embedder, or it gave no vector; what was stored before stays.
         """
-        named = [self.target(name) for name in dict.fromkeys((self.scope.retain_bank, *self.scope.recall_banks))]
-        targets = [self.named_target(bank)] if bank is not None else [one for one in named if exists(one.path)]
+        own = [target for target in self.own_targets() if exists(target.path)]
+        targets = [self.named_target(bank)] if bank is not None else own
         check_answers(self.banks.choice)
         found = [one for target in targets if (one := self.banks.get(target, WRITE))]
         return reindex_banks(found, self._backed_up, missing_only=missing_only, progress=progress)
@@ -393,7 +353,11 @@ class MnemopiBackend:
         """Return the retain bank, made if it is not there."""
         bank = self.banks.get(self.target(self.retain_bank), WRITE)
         if bank is None:
-            raise BankNotFoundError("The bank's file vanished while it was opened.", where=self.retain_bank)
+            raise BankNotFoundError(
+                "The bank's file vanished while it was opened.",
+                where=self.retain_bank,
+                hint="find out who deletes it, then try again",
+            )
         return bank
 
     def _existing(self, need: int) -> list[Bank]:
@@ -405,44 +369,6 @@ class MnemopiBackend:
             return self.banks.get(target, need)
         except BankError as error:
             return Unopened(target.name, error)
-
-    def _renamed(self) -> Mapping[str, str]:
-        """Return the rescued banks whose rows bear another name, with that name; looked at once a session."""
-        if self._names is None:
-            written = {v.name: name_in_file(v.path, self.banks.clock) for v in self.legacy if v.rescued}
-            self._names = {name: other for name, other in written.items() if other != name}
-        return self._names
-
-    def _look_for_legacy(self) -> list[LegacyVerdict]:
-        return legacy_banks(self.config.db_path, self.cwd, self.scope.recall_banks)
-
-    def named_target(self, name: str) -> Target:
-        """Return the file of any bank under the database folder.
-
-        Raises
-        ------
-        BankNotFoundError
-            There is none of this name; the message names those that are near.
-        """
-        return Target(name, self._bank_file(name))
-
-    def _bank_file(self, name: str) -> Path:
-        if name == self.scope.global_bank and exists(shared := Path(self.config.db_path)):
-            return shared
-        # The name as it stands on disk is tried as it is: a folder's name need not be a valid bank name.
-        named = banks_folder(self.config.db_path) / name / "mnemopi.db"
-        if named.parent.name == name != ".." and exists(named):
-            return named
-        path = bank_path(self.config.db_path, name, self.scope.global_bank)
-        if exists(path):
-            return path
-        known = self.bank_names()
-        near = get_close_matches(name, known, n=3) or known[:5]
-        raise BankNotFoundError(
-            f"There is no bank {name!r}.",
-            where=reports.shown_path(banks_folder(self.config.db_path), self.home),
-            hint=f"there is {', '.join(near)}" if near else "nothing has been retained yet",
-        )
 
 
 class OneBankBackend(Bystander, MnemopiBackend):
@@ -477,7 +403,11 @@ class OneBankBackend(Bystander, MnemopiBackend):
         return super()._existing(need)
 
     def _refusal(self) -> ReadOnlyBankError:
-        return ReadOnlyBankError("The bank was opened for reading only.", where=self.retain_bank)
+        return ReadOnlyBankError(
+            "The bank was opened for reading only.",
+            where=self.retain_bank,
+            hint="work in a folder whose scope writes this bank, or end %memory open with %memory use mnemopi",
+        )
 
 
 def _none_stored(items: Sequence[RetainItem], bank: str, error: Exception) -> Receipt:

@@ -69,11 +69,6 @@ class MnemopiSession(MnemopiBackend):
             )
         return self._retention
 
-    def own_targets(self) -> list[Target]:
-        """Return the session's own banks: the retain bank and the scope's recall banks, not the rescued ones."""
-        names = dict.fromkeys((self.scope.retain_bank, *self.scope.recall_banks))
-        return [self.target(name) for name in names]
-
     @alone
     def start(self) -> None:
         """Open the session's own banks and consolidate rows of 12 hours and more (A-13)."""
@@ -176,11 +171,13 @@ class MnemopiSession(MnemopiBackend):
             self._begin_afresh(messages)
             self.first_turn_done = self.started = False
             self.config, self.scope = config, scope
-        self.cwd, self._retention, self._legacy, self._names = cwd, None, None, None
+        self.cwd, self._retention = cwd, None
+        self.look_again()
         return moved
 
     def _begin_afresh(self, messages: Sequence[Message]) -> None:
-        self._retention, self._legacy, self._names, self.last_recall_block = None, None, None, None
+        self._retention, self.last_recall_block = None, None
+        self.look_again()
         self._begin = turns.user_turns(messages)
 
     def clear_targets(self, *, rescued: Sequence[str] = ()) -> list[Target]:

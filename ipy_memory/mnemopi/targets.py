@@ -1,0 +1,129 @@
+"""Which bank files a session asks, writes and edits: its scope's own, rescued ones, and any that a person names."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ipy_memory.errors import BankNotFoundError
+from ipy_memory.mnemopi.readers import Target, name_in_file
+from ipy_memory.mnemopi.reports import shown_path
+from ipy_memory.paths import exists
+from ipy_memory.scoping.legacy import legacy_banks
+from ipy_memory.scoping.mnemopi import bank_path, banks_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ipy_memory.clock import Clock
+    from ipy_memory.scoping.legacy import LegacyVerdict
+    from ipy_memory.scoping.mnemopi import BankScope
+    from ipy_memory.settings import MnemopiConfig
+
+
+class BanksInScope:
+    """The bank files that a session's settings and folder lead to; names and places only, no open bank.
+
+    Parameters
+    ----------
+    config
+        The ``mnemopi.*`` settings.
+    scope
+        The banks written and read.
+    clock
+        For looking into rescued files.
+    cwd
+        Of the session: legacy banks are looked for under its name.
+    home
+        Home folder, shown as ``~``.
+    """
+
+    def __init__(self, config: MnemopiConfig, scope: BankScope, *, clock: Clock, cwd: str, home: str) -> None:
+        self.config = config
+        self.scope = scope
+        self.cwd = cwd
+        self.home = home
+        self._clock = clock
+        self._legacy: tuple[LegacyVerdict, ...] | None = None
+        self._renamed: Mapping[str, str] | None = None
+
+    @property
+    def retain_bank(self) -> str:
+        """Name of the bank that is written."""
+        return self.scope.retain_bank
+
+    @property
+    def legacy(self) -> tuple[LegacyVerdict, ...]:
+        """The verdict on every legacy candidate, looked at once a session; none in ``global`` mode (L-01, L-02)."""
+        if self._legacy is None:
+            is_global = self.config.scoping == "global"
+            found = [] if is_global else legacy_banks(self.config.db_path, self.cwd, self.scope.recall_banks)
+            self._legacy = tuple(found)
+        return self._legacy
+
+    @property
+    def renamed(self) -> Mapping[str, str]:
+        """The rescued banks whose rows bear another name, with that name; looked at once a session."""
+        if self._renamed is None:
+            written = {v.name: name_in_file(v.path, self._clock) for v in self.legacy if v.rescued}
+            self._renamed = {name: other for name, other in written.items() if other != name}
+        return self._renamed
+
+    def look_again(self) -> None:
+        """Forget what was found beside the session's own banks: the folder or the files are others now."""
+        self._legacy = self._renamed = None
+
+    def own_targets(self) -> list[Target]:
+        """Return the session's own banks: the retain bank and the scope's recall banks, not the rescued ones."""
+        return [self.target(name) for name in dict.fromkeys((self.scope.retain_bank, *self.scope.recall_banks))]
+
+    def recall_targets(self) -> list[Target]:
+        """Return the banks that a recall asks, in order: the scope's own, then rescued ones."""
+        own = [self.target(name) for name in self.scope.recall_banks]
+        return own + [Target(v.name, v.path, rescued=True) for v in self.legacy if v.rescued]
+
+    def edit_targets(self) -> list[Target]:
+        """Return the banks in the order in which an id is looked up (R-13)."""
+        found = [self.target(self.scope.retain_bank), *self.recall_targets(), self.target(self.scope.global_bank)]
+        return list({target.path: target for target in reversed(found)}.values())[::-1]
+
+    def target(self, name: str) -> Target:
+        """Return the file of one of the scope's banks."""
+        return Target(name, bank_path(self.config.db_path, name, self.scope.global_bank))
+
+    def named_target(self, name: str) -> Target:
+        """Return the file of any bank under the database folder.
+
+        Raises
+        ------
+        BankNotFoundError
+            There is none of this name; the message names those that are near.
+        """
+        return Target(name, self._bank_file(name))
+
+    def bank_names(self) -> list[str]:
+        """Return the names of all banks that have a file under the database folder, in order."""
+        names = [self.scope.global_bank] if exists(Path(self.config.db_path)) else []
+        with suppress(OSError):
+            names += sorted(p.parent.name for p in banks_folder(self.config.db_path).glob("*/mnemopi.db"))
+        return list(dict.fromkeys(names))
+
+    def _bank_file(self, name: str) -> Path:
+        if name == self.scope.global_bank and exists(shared := Path(self.config.db_path)):
+            return shared
+        # The name as it stands on disk is tried as it is: a folder's name need not be a valid bank name.
+        named = banks_folder(self.config.db_path) / name / "mnemopi.db"
+        if named.parent.name == name != ".." and exists(named):
+            return named
+        path = bank_path(self.config.db_path, name, self.scope.global_bank)
+        if exists(path):
+            return path
+        known = self.bank_names()
+        near = get_close_matches(name, known, n=3) or known[:5]
+        raise BankNotFoundError(
+            f"There is no bank {name!r}.",
+            where=shown_path(banks_folder(self.config.db_path), self.home),
+            hint=f"there is {', '.join(near)}" if near else "nothing has been retained yet",
+        )
