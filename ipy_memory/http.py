@@ -1,4 +1,4 @@
-"""The one door to the HTTP library: nothing else imports httpx, and this module does so only when called.
+"""The one door to the HTTP library, which it imports only when called.
 
 Every exchange runs on the calling thread, has a limit for connecting, for each wait and for the whole, and a limit of
 size; so a server that sends one byte now and then, or never stops, cannot hold the caller.
@@ -6,19 +6,11 @@ size; so a server that sends one byte now and then, or never stops, cannot hold 
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import ssl
-
-    import httpcore
     import httpx
 
     Client = httpx.Client
@@ -30,10 +22,6 @@ MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
 MAX_SECONDS = 7 * 24 * 3600.0
 """A longer limit means this one: a system's clock holds no number of any size."""
-
-_TOTAL, _STOP = "total", "stop"
-_SLICE_SECONDS = 0.1
-_WRITE_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +68,10 @@ def client(
     """
     import httpx
 
+    from ipy_memory.transport import TimedTransport
+
     timeout = httpx.Timeout(connect_seconds, read=read_seconds)
-    transport = transport or _transport_class()(total_seconds)
+    transport = transport or TimedTransport(total_seconds)
     return httpx.Client(base_url=base_url, headers=headers, timeout=timeout, transport=transport)
 
 
@@ -96,7 +86,18 @@ def exchange(
     total_seconds: float,
     stop: Callable[[], bool] | None = None,
 ) -> HttpAnswer:
-    """Send one request and read its whole answer; ``stop`` is asked now and then whether to give up.
+    """Send one request and read its whole answer.
+
+    Parameters
+    ----------
+    http
+        Made by :func:`client`.
+    method, url, content, headers
+        The request; the headers are sent beside the client's own.
+    connect_seconds, total_seconds
+        How long to wait for a connection, and for the whole exchange.
+    stop
+        Asked now and then whether to give up.
 
     Raises
     ------
@@ -105,11 +106,16 @@ def exchange(
     """
     import httpx
 
+    from ipy_memory.transport import STOP, TOTAL
+
+    def go_on() -> None:
+        if stop is not None and stop():
+            raise ExchangeStopped
+
     limit = min(max(total_seconds, 0.001), MAX_SECONDS)
     timeout = httpx.Timeout(limit, connect=min(connect_seconds, limit))
-    extensions = {_TOTAL: limit, _STOP: stop}
-    if stop is not None and stop():
-        raise ExchangeStopped
+    extensions = {TOTAL: limit, STOP: None if stop is None else go_on}
+    go_on()
     with http.stream(
         method, url, content=content, headers=list(headers), timeout=timeout, extensions=extensions
     ) as response:
@@ -161,169 +167,3 @@ def failure_words(error: Exception) -> str:
         if isinstance(error, kind):
             return words
     return type(error).__name__
-
-
-def _proxy_for(host: str, scheme: str) -> str | None:
-    """Return the proxy that the environment names for a host; never one for this machine itself."""
-    from urllib.request import getproxies, proxy_bypass
-
-    try:
-        local = ip_address(host).is_loopback
-    except ValueError:
-        local = host == "localhost" or host.endswith(".localhost")
-    if local or proxy_bypass(host):
-        return None
-    proxies = getproxies()
-    found: str | None = proxies.get(scheme) or proxies.get("all")
-    return found
-
-
-@cache
-def _transport_class() -> Any:
-    """Return the class of transport that holds a whole exchange to one limit of time."""
-    import httpcore
-    import httpx
-
-    errors = [
-        (theirs, getattr(httpx, theirs.__name__))
-        for theirs in (
-            httpcore.ConnectTimeout,
-            httpcore.ReadTimeout,
-            httpcore.WriteTimeout,
-            httpcore.PoolTimeout,
-            httpcore.ConnectError,
-            httpcore.ReadError,
-            httpcore.WriteError,
-            httpcore.ProxyError,
-            httpcore.UnsupportedProtocol,
-            httpcore.LocalProtocolError,
-            httpcore.RemoteProtocolError,
-        )
-    ]
-
-    class Mapped:
-        """Turns the lower library's errors into httpx's, without their text."""
-
-        def __enter__(self) -> None:
-            return None
-
-        def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-            for theirs, ours in errors:
-                if isinstance(error, theirs):
-                    raise ours(theirs.__name__) from None
-
-    class Limit(threading.local):
-        """The end of the exchange that runs on this thread (monotonic seconds), and whether to stop before."""
-
-        end: float | None = None
-        stop: Callable[[], bool] | None = None
-
-        def rest(self, seconds: float | None, late: type[Exception]) -> float | None:
-            if self.end is None:
-                return seconds
-            left = self.end - time.monotonic()
-            if left <= 0:
-                raise late
-            return left if seconds is None else min(seconds, left)
-
-    class Stream(httpcore.NetworkStream):
-        def __init__(self, inner: httpcore.NetworkStream, limit: Limit) -> None:
-            self._inner, self._limit = inner, limit
-
-        def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-            if self._limit.stop is None:
-                return self._inner.read(max_bytes, self._limit.rest(timeout, httpcore.ReadTimeout))
-            while not self._limit.stop():
-                rest = self._limit.rest(None, httpcore.ReadTimeout)
-                with suppress(httpcore.ReadTimeout):
-                    return self._inner.read(max_bytes, min(_SLICE_SECONDS, _SLICE_SECONDS if rest is None else rest))
-            raise ExchangeStopped
-
-        def write(self, buffer: bytes, timeout: float | None = None) -> None:
-            for start in range(0, len(buffer), _WRITE_BYTES):
-                rest = self._limit.rest(timeout, httpcore.WriteTimeout)
-                self._inner.write(buffer[start : start + _WRITE_BYTES], rest)
-
-        def close(self) -> None:
-            self._inner.close()
-
-        def start_tls(
-            self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-        ) -> httpcore.NetworkStream:
-            rest = self._limit.rest(timeout, httpcore.ConnectTimeout)
-            return Stream(self._inner.start_tls(ssl_context, server_hostname, rest), self._limit)
-
-        def get_extra_info(self, info: str) -> Any:
-            return self._inner.get_extra_info(info)
-
-    class Network(httpcore.SyncBackend):
-        def __init__(self, limit: Limit) -> None:
-            self._limit = limit
-
-        def connect_tcp(
-            self,
-            host: str,
-            port: int,
-            timeout: float | None = None,
-            local_address: str | None = None,
-            socket_options: Iterable[Any] | None = None,
-        ) -> httpcore.NetworkStream:
-            rest = self._limit.rest(timeout, httpcore.ConnectTimeout)
-            return Stream(super().connect_tcp(host, port, rest, local_address, socket_options), self._limit)
-
-    class Body(httpx.SyncByteStream):
-        def __init__(self, inner: Any) -> None:
-            self._inner = inner
-
-        def __iter__(self) -> Iterator[bytes]:
-            with Mapped():
-                yield from self._inner
-
-        def close(self) -> None:
-            with Mapped():
-                self._inner.close()
-
-    class Transport(httpx.BaseTransport):
-        def __init__(self, total_seconds: float | None) -> None:
-            self._total = total_seconds
-            self._limit = Limit()
-            self._pools: dict[tuple[str, str | None], Any] = {}
-
-        def _pool(self, scheme: str, host: str) -> Any:
-            proxy = _proxy_for(host, scheme)
-            if (scheme, proxy) not in self._pools:
-                shared: dict[str, Any] = {"network_backend": Network(self._limit), "keepalive_expiry": 5.0}
-                if scheme == "https":
-                    shared["ssl_context"] = httpx.create_ssl_context()
-                if proxy:
-                    through = httpx.Proxy(proxy)
-                    pool: Any = httpcore.HTTPProxy(str(through.url), proxy_auth=through.raw_auth, **shared)
-                else:
-                    pool = httpcore.ConnectionPool(**shared)
-                self._pools[scheme, proxy] = pool
-            return self._pools[scheme, proxy]
-
-        def handle_request(self, request: httpx.Request) -> httpx.Response:
-            total = request.extensions.get(_TOTAL, self._total)
-            self._limit.end = None if total is None else time.monotonic() + total
-            self._limit.stop = request.extensions.get(_STOP)
-            url = request.url
-            with Mapped():
-                answer = self._pool(url.scheme, url.host).handle_request(
-                    httpcore.Request(
-                        method=request.method,
-                        url=httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-                        headers=request.headers.raw,
-                        content=request.stream,
-                        extensions=request.extensions,
-                    )
-                )
-            return httpx.Response(
-                answer.status, headers=answer.headers, stream=Body(answer.stream), extensions=answer.extensions
-            )
-
-        def close(self) -> None:
-            for pool in self._pools.values():
-                pool.close()
-
-    return Transport

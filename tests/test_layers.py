@@ -11,7 +11,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "ipy_memory"
 
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("js", "errors", "clock"),
+    ("js", "errors", "clock", "transport"),
     ("jsdate_forms",),
     ("jsdate", "collation", "redact", "model", "http", "paths"),
     ("frames", "text", "turns", "settings_table"),
@@ -40,7 +40,7 @@ GUESTS = {
     "anywidget": {"notebook"},
     "matplotlib": {"notebook"},
     "pandas": {"frames", "notebook"},
-    "httpx": {"http"},
+    "httpx": {"http", "transport"},
 }
 """Where a heavy library may be met."""
 
