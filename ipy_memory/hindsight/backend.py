@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js, text
 from ipy_memory.errors import MemoryToolkitError
-from ipy_memory.hindsight import blocks
+from ipy_memory.hindsight import blocks, report
+from ipy_memory.hindsight.alias import HindsightAlias
 from ipy_memory.hindsight.notes import filter_words
+from ipy_memory.hindsight.one_bank import OneBank
 from ipy_memory.hindsight.queue import FlushReport, QueueRow, RetainQueue
 from ipy_memory.hindsight.retention import AutoRetention
 from ipy_memory.hindsight.service import KnownBanks, Service, is_long
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
     from threading import Event
 
     from ipy_memory.clock import Clock, IdSource, Timers
-    from ipy_memory.hindsight.alias import HindsightAlias
-    from ipy_memory.hindsight.one_bank import OneBank
     from ipy_memory.http import Transport
     from ipy_memory.model import Answer, Hit, RetainItem
     from ipy_memory.scoping.hindsight import HindsightScope
@@ -181,8 +181,6 @@ class HindsightBackend:
 
     def one_bank(self, name: str) -> OneBank:
         """Return a backend that reads just this bank of the server, whatever its tags, and writes nothing."""
-        from ipy_memory.hindsight.one_bank import OneBank
-
         return OneBank(self, name)
 
     def retain(self, items: Sequence[RetainItem]) -> Receipt:
@@ -226,12 +224,12 @@ class HindsightBackend:
 
     def resend(self, *, unknown: bool = False) -> FlushReport:
         """Send again by hand what failed, each to its own bank; ``unknown`` includes what may already have arrived."""
-        report = self.queue.resend(unknown=unknown)
+        sent = self.queue.resend(unknown=unknown)
         for queue, service in self._earlier:
-            report += queue.resend(unknown=unknown)
+            sent += queue.resend(unknown=unknown)
             service.client.close()
         self._earlier = [one for one in self._earlier if one[0].unsent()]
-        return report
+        return sent
 
     def status(self) -> Mapping[str, Any]:
         """Return what a person wants to know; never a secret (E-03)."""
@@ -246,14 +244,10 @@ class HindsightBackend:
 
     def stats(self) -> str:
         """Return what the bank holds, as the server says."""
-        from ipy_memory.hindsight import report
-
         return report.stats(self)
 
     def diagnose(self) -> str:
         """Return how server, bank and queue are."""
-        from ipy_memory.hindsight import report
-
         return report.diagnosis(self)
 
     def _report_failure(self, count: int, error: Exception) -> None:
@@ -371,8 +365,6 @@ class HindsightBackend:
 
     def child(self, session_id: str, cwd: str) -> HindsightAlias:
         """Return the state of a sub-agent's session: this one under another session id (S-12)."""
-        from ipy_memory.hindsight.alias import HindsightAlias
-
         return HindsightAlias(self, session_id, cwd)
 
     def finish(self, messages: Sequence[Message]) -> None:  # noqa: ARG002

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ipy_memory import js, text, turns
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.mnemopi import reports
+from ipy_memory.mnemopi.alias import MnemopiChild
 from ipy_memory.mnemopi.backend import MnemopiBackend
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.change import backup_beside
@@ -25,7 +26,6 @@ from ipy_memory.settings import mnemopi_config
 from ipy_memory.turns import Message
 
 if TYPE_CHECKING:
-    from ipy_memory.mnemopi.alias import MnemopiChild
     from ipy_memory.settings import Settings
 
 log = logging.getLogger("ipy_memory")
@@ -300,8 +300,6 @@ class MnemopiSession(MnemopiBackend):
 
     def child(self, session_id: str, cwd: str) -> MnemopiChild:
         """Return a sub-agent's alias of this session (S-12)."""
-        from ipy_memory.mnemopi.alias import MnemopiChild
-
         return MnemopiChild(self, session_id, cwd)
 
     def _block_for(self, latest: str, messages: Sequence[Message]) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from ipy_memory.errors import BankError, MemoryToolkitError
 from ipy_memory.js import trim
 from ipy_memory.jsdate import iso
+from ipy_memory.mnemopi.embeddings import store_vectors
 from ipy_memory.mnemopi.extraction import Extracted, heuristic_facts, parse_answer, plain_answer
 from ipy_memory.mnemopi.fact_rows import FactRows
 
@@ -100,8 +101,6 @@ def _embed(bank: Bank, jobs: Sequence[Pending]) -> bool:
     texts = {job.memory_id: job.text for job in jobs if trim(job.text) and _exists(bank, job.memory_id)}
     if not texts or bank.embedder is None:
         return True
-    from ipy_memory.mnemopi.embeddings import store_vectors
-
     try:
         store_vectors(bank, texts)
     except BankError as error:

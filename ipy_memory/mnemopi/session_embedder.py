@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.js import trim
+from ipy_memory.mnemopi import embedders, endpoint, model_files
 from ipy_memory.mnemopi.embeddings import log
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Choice:
 def choose(config: MnemopiConfig, env: Mapping[str, str], given: Embedder | None, *, off: bool) -> Choice:
     """Return the embedder that was given, else the configured endpoint, else a local model whose files are there.
 
-    Nothing is imported, loaded or sent here (R-30, T-12).
+    No model is loaded and nothing is sent here (R-30, T-12).
 
     Parameters
     ----------
@@ -129,8 +130,6 @@ def choose(config: MnemopiConfig, env: Mapping[str, str], given: Embedder | None
     off
         Whether embeddings are switched off.
     """
-    from ipy_memory.mnemopi import embedders, endpoint, model_files
-
     model = config.embedding_model
     if off:
         return Choice(None, "embeddings are switched off", "set mnemopi.noEmbeddings to false", off=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ipy_memory.errors import EmbeddingError, MissingFeatureError
+from ipy_memory.mnemopi import embedders, model_files
 from ipy_memory.mnemopi.embeddings import reindex
 
 if TYPE_CHECKING:
@@ -80,8 +81,6 @@ def fetch_for(model: str, choice: Choice, env: Mapping[str, str]) -> str:
     MissingFeatureError
         The package that runs local models is not installed.
     """
-    from ipy_memory.mnemopi import embedders, model_files
-
     if choice.embedder is not None and not choice.embedder.local:
         raise EmbeddingError(
             "No local model is needed: vectors come from elsewhere.",
