@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 500
 """How much of each part the one line shows; the whole message stays in ``message``."""
+ASK_AGAIN = "nothing was changed; ask again"
+"""What to do after a cancelled recall."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
 
 

@@ -199,10 +199,13 @@ class MemorySession(SessionLife):
         """
         listed = [items] if isinstance(items, str | RetainItem | Mapping) else items
         if not isinstance(listed, Iterable):
-            raise ToolInputError(f"retain: field 'items' must be a array, not {type(items).__name__}")
+            raise ToolInputError(
+                f"retain: field 'items' must be a array, not {type(items).__name__}",
+                hint="give a text, or a list of texts or items",
+            )
         wanted = [_item(item, context) for item in listed]
         if not wanted:
-            raise ToolInputError("retain: field 'items' needs at least 1 item")
+            raise ToolInputError("retain: field 'items' needs at least 1 item", hint="give what is to be stored")
         result = run_retain(self, wanted)
         if result.receipt and (failures := result.receipt.failures):
             self.failures += failures
@@ -306,7 +309,9 @@ class MemorySession(SessionLife):
         backend = self.backend if self.chosen == "mnemopi" else None
         if isinstance(backend, Addressable):
             return backend.read(url)
-        raise MemoryToolkitError(text.unreadable(url, self.chosen))
+        raise MemoryToolkitError(
+            text.unreadable(url, self.chosen), hint="%memory show reads local banks: %memory use mnemopi chooses them"
+        )
 
     def child(self, *, session_id: str | None = None, cwd: str | None = None) -> MemorySession:
         """Return the session of a sub-agent: this session's banks, scope and queue under its own id (S-12)."""
@@ -419,7 +424,9 @@ class MemorySession(SessionLife):
         backend = self.live_backend()
         if isinstance(backend, BankChoosing):
             return backend.one_bank(bank)
-        raise MemoryToolkitError("A sub-agent's session asks no other bank than its parent's.")
+        raise MemoryToolkitError(
+            "A sub-agent's session asks no other bank than its parent's.", hint="ask from the parent's session"
+        )
 
     def _commanded(self) -> Commanded | None:
         return self.backend if isinstance(self.backend, Commanded) and self.backend.name == self.chosen else None
@@ -432,7 +439,10 @@ class MemorySession(SessionLife):
         backend = self.active_backend or resolve_backend(self)
         if isinstance(backend, Reporting):
             return backend
-        raise MemoryToolkitError(f"There are no local banks to report on; memory.backend is {self.chosen}.")
+        raise MemoryToolkitError(
+            f"There are no local banks to report on; memory.backend is {self.chosen}.",
+            hint="choose a backend with %memory use mnemopi, or hindsight",
+        )
 
     def _editable(self) -> Editable:
         backend = self.live_backend()
@@ -444,7 +454,10 @@ class MemorySession(SessionLife):
         backend = self.live_backend()
         if isinstance(backend, VectorKeeping):
             return backend
-        raise MemoryToolkitError(f"{TITLES[backend.name]} keeps its vectors on the server.")
+        raise MemoryToolkitError(
+            f"{TITLES[backend.name]} keeps its vectors on the server.",
+            hint="there is nothing to compute here; %memory diagnose looks at the server",
+        )
 
     def _addressable(self, what: str) -> Addressable:
         backend = self.live_backend()

@@ -261,7 +261,10 @@ class SessionLife:
             warning = backend.clear()
             self.backend = None
             return Cleared(warning=warning)
-        raise MemoryToolkitError("This session clears nothing: it is a sub-agent's, or only reads.")
+        raise MemoryToolkitError(
+            "This session clears nothing: it is a sub-agent's, or only reads.",
+            hint="clear from the session that writes",
+        )
 
     def _living(self) -> LivingBackend:
         if backend := self.active_backend:

@@ -92,7 +92,9 @@ class Settings:
             if given is not None:
                 value = setting.typed(given)
                 if value is None:
-                    raise SettingsError(f"{name} must be {setting.expected}")
+                    raise SettingsError(
+                        f"{name} must be {setting.expected}", hint=f"its default is {setting.default!r}"
+                    )
                 session[name] = Sourced(value, "session")
         return Settings(self.files, self.environment, session, self.warnings)
 
@@ -249,7 +251,11 @@ def _known(name: str) -> Setting:
     if name in SETTINGS:
         return SETTINGS[name]
     near = difflib.get_close_matches(name, SETTINGS, n=1)
-    raise SettingsError("no such setting", where=name[:80], hint=f"did you mean {near[0]}?" if near else None)
+    raise SettingsError(
+        "no such setting",
+        where=name[:80],
+        hint=f"did you mean {near[0]}?" if near else "`session.settings.table()` lists them all",
+    )
 
 
 def _masked(setting: Setting, value: Value) -> Value:

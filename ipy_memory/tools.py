@@ -188,7 +188,10 @@ def check_limit(spec: ToolSpec, limit: int | None) -> int | None:
     except TypeError:
         whole = 0
     if whole < 1:
-        raise ToolInputError(f"{spec.name}: limit must be a whole number of at least 1, not {limit!r}")
+        raise ToolInputError(
+            f"{spec.name}: limit must be a whole number of at least 1, not {limit!r}",
+            hint="leave it out for the limit of the settings",
+        )
     return whole
 
 
@@ -200,25 +203,38 @@ def _check(tool: str, path: str, schema: Mapping[str, Any], value: Any) -> None:
     kind = schema["type"]
     if kind == "object":
         if not isinstance(value, Mapping):
-            raise ToolInputError(f"{tool}: {where} must be an object")
+            raise ToolInputError(
+                f"{tool}: {where} must be an object", hint=f"its fields are {', '.join(schema['properties'])}"
+            )
         known = schema["properties"]
         for name in value:
             if name not in known:
                 raise ToolInputError(f"{tool}: unknown field {path + name!r}", hint=f"fields are {', '.join(known)}")
         for name in schema["required"]:
             if name not in value:
-                raise ToolInputError(f"{tool}: field {path + name!r} is missing")
+                raise ToolInputError(
+                    f"{tool}: field {path + name!r} is missing", hint=f"needed are {', '.join(schema['required'])}"
+                )
         for name, inner in value.items():
             _check(tool, path + name, known[name], inner)
         return
     expected: tuple[type, ...] = _TYPES[kind]
     if isinstance(value, bool) or not isinstance(value, expected) or value != value:  # not a number is no number
-        raise ToolInputError(f"{tool}: field {where!r} must be a {kind}, not {type(value).__name__}")
+        raise ToolInputError(
+            f"{tool}: field {where!r} must be a {kind}, not {type(value).__name__}",
+            hint="nothing is converted: give it in that form",
+        )
     if "enum" in schema and value not in schema["enum"]:
-        raise ToolInputError(f"{tool}: field {where!r} must be one of {', '.join(schema['enum'])}")
+        raise ToolInputError(
+            f"{tool}: field {where!r} must be one of {', '.join(schema['enum'])}",
+            hint="choose one of those, in this spelling",
+        )
     if isinstance(value, list | tuple):
         if len(value) < schema.get("minItems", 0):
-            raise ToolInputError(f"{tool}: field {where!r} needs at least {schema['minItems']} item")
+            raise ToolInputError(
+                f"{tool}: field {where!r} needs at least {schema['minItems']} item",
+                hint="add what is meant; nothing was done",
+            )
         for number, inner in enumerate(value):
             inner_path = f"{path}[{number}]."
             _check(tool, inner_path if schema["items"]["type"] == "object" else inner_path[:-1], schema["items"], inner)

@@ -119,7 +119,7 @@ PARTS = {
         (
             "tests/mnemopi/test_scoring.py",
             *golden("recall/timestamps", "recall/dense-mixed", "recall/working-small"),
-            "tests/mnemopi/test_windows.py",
+            "tests/mnemopi/test_candidates.py",
             "tests/mnemopi/test_recall.py",
         ),
     ),

@@ -234,21 +234,36 @@ def test_descriptions_say_when_to_use_a_tool() -> None:
 @pytest.mark.parametrize(
     ("spec", "given", "message", "hint"),
     [
-        (tools.RECALL, ["x"], "recall: input must be an object", None),
-        (tools.RETAIN, {"items": ["x"]}, "retain: items[0] must be an object", None),
+        (tools.RECALL, ["x"], "recall: input must be an object", "its fields are query"),
+        (tools.RETAIN, {"items": ["x"]}, "retain: items[0] must be an object", "its fields are content, context"),
         (tools.REFLECT, {"query": "x", "q": 1}, "reflect: unknown field 'q'", "fields are query, context"),
-        (tools.RETAIN, {"items": [{"context": "x"}]}, "retain: field 'items[0].content' is missing", None),
-        (tools.RECALL, {"query": 1}, "recall: field 'query' must be a string, not int", None),
-        (tools.RETAIN, {"items": []}, "retain: field 'items' needs at least 1 item", None),
+        (
+            tools.RETAIN,
+            {"items": [{"context": "x"}]},
+            "retain: field 'items[0].content' is missing",
+            "needed are content",
+        ),
+        (
+            tools.RECALL,
+            {"query": 1},
+            "recall: field 'query' must be a string, not int",
+            "nothing is converted: give it in that form",
+        ),
+        (
+            tools.RETAIN,
+            {"items": []},
+            "retain: field 'items' needs at least 1 item",
+            "add what is meant; nothing was done",
+        ),
         (
             tools.MEMORY_EDIT,
             {"op": "purge", "id": "x"},
             "memory_edit: field 'op' must be one of update, forget, invalidate",
-            None,
+            "choose one of those, in this spelling",
         ),
     ],
 )
-def test_a_refusal_says_what_is_wrong(spec: tools.ToolSpec, given: Any, message: str, hint: str | None) -> None:
+def test_a_refusal_says_what_is_wrong(spec: tools.ToolSpec, given: Any, message: str, hint: str) -> None:
     with pytest.raises(ToolInputError) as caught:
         tools.check_input(spec, given)
     assert (caught.value.message, caught.value.hint) == (message, hint)

@@ -74,7 +74,10 @@ class OneBank:
 
     def retain(self, items: Sequence[RetainItem]) -> Receipt:
         """Refuse: a bank that is only looked at is not written."""
-        raise ReadOnlyBankError(f"Bank {self.retain_bank} is only read here; nothing of {len(items)} items was queued.")
+        raise ReadOnlyBankError(
+            f"Bank {self.retain_bank} is only read here; nothing of {len(items)} items was queued.",
+            hint="store without naming a bank, which writes to the session's own",
+        )
 
     def bullet(self, hit: Hit) -> str:
         """Return the exact entry of a hit (R-08)."""

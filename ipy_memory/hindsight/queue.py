@@ -147,7 +147,7 @@ class RetainQueue:
         """Queue contents with their contexts; all or, when the queue is closed, none (Q-05)."""
         with self._lock:
             if self._state.closed:
-                raise MemoryToolkitError(CLOSED)
+                raise MemoryToolkitError(CLOSED, hint="the session has ended; open another one")
             for content, context in items:
                 self._state.open.append(Queued(content, context, session_id, self._clock.now_ms()))
                 self._schedule()

@@ -177,7 +177,11 @@ class Service:
         )
         taken = answer if isinstance(answer, dict) else {}
         if taken.get("success") is False:
-            raise HindsightError("retainBatch failed: the server says that it was no success", where=self.where)
+            raise HindsightError(
+                "retainBatch failed: the server says that it was no success",
+                where=self.where,
+                hint="the server's log says why; %memory flush --resend sends it again",
+            )
         operation = taken.get("operation_id")
         return operation if isinstance(operation, str) else None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from ipy_memory import __version__, http, js
-from ipy_memory.errors import BankNameError, HindsightError, RecallCancelled
+from ipy_memory.errors import ASK_AGAIN, BankNameError, HindsightError, RecallCancelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +85,7 @@ class Wire:
                 stop=stop,
             )
         except http.ExchangeStopped:
-            raise RecallCancelled(f"{operation} was cancelled", where=where) from None
+            raise RecallCancelled(f"{operation} was cancelled", where=where, hint=ASK_AGAIN) from None
         except broken as error:
             raise _failed(operation, error, limit_ms, where) from None
         if 200 <= answer.status < 300:
@@ -131,7 +131,9 @@ def origin(url: str) -> str:
 def segment(text: str) -> str:
     """Return an id as one segment of a path (E-04)."""
     if text in {".", ".."}:
-        raise BankNameError(f"{text!r} cannot be an id on a Hindsight server")
+        raise BankNameError(
+            f"{text!r} cannot be an id on a Hindsight server", hint="choose a name that is not only dots"
+        )
     return quote(js.well_formed(text), safe="!~*'()")
 
 

@@ -31,7 +31,9 @@ def open_bank_file(path: str | os.PathLike[str], **surroundings: Any) -> MemoryS
     """
     file = Path(check_path(os.path.expanduser(path), "the bank file")).absolute()  # noqa: PTH111  never fails
     if not exists(file):
-        raise BankNotFoundError("There is no such bank file.", where=str(path))
+        raise BankNotFoundError(
+            "There is no such bank file.", where=str(path), hint="%memory banks lists those that are known"
+        )
     session = open_session("mnemopi", database=file, settings={"mnemopi.scoping": "global"}, **surroundings)
     whole = cast("MnemopiBackend", session.backend)
     session.backend = whole.one_file(file)  # type: ignore[assignment]

@@ -76,7 +76,10 @@ def find(
 ) -> listing.Page:
     """Return a page of rows."""
     if not (limit is None or _is_count(limit, 1)) or not _is_count(offset, 0):
-        raise ToolInputError("memories: limit must be a whole number of at least 1 and offset one of at least 0")
+        raise ToolInputError(
+            "memories: limit must be a whole number of at least 1 and offset one of at least 0",
+            hint="limit=None gives all rows",
+        )
     if served := server_backend(session):
         return remote.page(served, bank or served.retain_bank, where, limit=limit, offset=offset)
     backend = local_backend(session, "browsing")
@@ -142,7 +145,9 @@ def checked(where: Mapping[str, Any] | None) -> dict[str, str]:
             continue
         text = value.isoformat() if name in {"since", "until"} and hasattr(value, "isoformat") else value
         if not isinstance(text, str):
-            raise ToolInputError(f"memories: filter {name!r} takes a text, not {type(value).__name__}")
+            raise ToolInputError(
+                f"memories: filter {name!r} takes a text, not {type(value).__name__}", hint="write it in quotes"
+            )
         if name == "state" and text not in STATES:
             raise ToolInputError(f"memories: no memory is {text!r}.", hint=f"states are {', '.join(STATES)}")
         found[name] = text

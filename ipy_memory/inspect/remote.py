@@ -89,7 +89,9 @@ def found(backend: HindsightBackend, bank: str, memory_id: str) -> dict[str, Any
             raise
         memory = None
     if not isinstance(memory, dict):
-        raise MemoryNotFoundError(f"No memory has the id {memory_id}.", where=f"bank {bank}")
+        raise MemoryNotFoundError(
+            f"No memory has the id {memory_id}.", where=f"bank {bank}", hint="%memory browse lists ids"
+        )
     if not isinstance(memory.get("text"), str):
         raise odd_answer("getMemory", _where(backend, bank))
     return memory

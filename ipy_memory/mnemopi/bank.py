@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from ipy_memory.clock import ProcessIds
-from ipy_memory.errors import BankError, BankNotFoundError, ReadOnlyBankError, RecallCancelled
+from ipy_memory.errors import ASK_AGAIN, BankError, BankNotFoundError, ReadOnlyBankError, RecallCancelled
 from ipy_memory.jsdate import iso
 from ipy_memory.mnemopi.config import EngineConfig
 from ipy_memory.mnemopi.connection import (
@@ -319,7 +319,7 @@ class Bank:
     def check_cancelled(self) -> None:
         """Raise if the work was cancelled; for loops outside SQLite."""
         if self.cancel is not None and self.cancel.is_set():
-            raise RecallCancelled("The recall was cancelled.", where=self.where)
+            raise RecallCancelled("The recall was cancelled.", where=self.where, hint=ASK_AGAIN)
 
     def close(self) -> None:
         """Close the file; harmless when it is closed already."""

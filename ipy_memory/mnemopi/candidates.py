@@ -38,8 +38,10 @@ def full_text(bank: Bank, tier: Tier, query: str, visible: Visibility, limit: fl
     Rows that are not live do not count, but rows out of reach do. More of the index is asked for until there are enough
     rows and no further one can have the same rank as the last.
     """
+    if limit % 1:  # SQLite takes no such limit, and a search that fails finds nothing
+        return []
     read = stored.by_id if tier.by_id else stored.by_rowid
-    wanted = int(-(-limit // 1))
+    wanted = int(limit)
     size = wanted + wanted // 4 + 1
     while True:
         best = _best(bank, tier, query, size)

@@ -256,7 +256,11 @@ def backup_beside(bank: Bank) -> Path:
         target = bank.path.with_name(f"{name}{'' if number == 1 else f'-{number}'}{BACKUP}")
         if not target.exists():
             return backup(bank, target)
-    raise BankError("There are too many copies of this moment already.", where=bank.where)
+    raise BankError(
+        "There are too many copies of this moment already.",
+        where=bank.where,
+        hint="delete copies that nobody needs, or try again in a second",
+    )
 
 
 def backups(path: Path) -> list[Path]:

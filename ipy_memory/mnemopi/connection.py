@@ -14,6 +14,7 @@ from urllib.parse import quote
 from weakref import WeakSet
 
 from ipy_memory.errors import (
+    ASK_AGAIN,
     BankError,
     BankNotFoundError,
     BusyBankError,
@@ -115,7 +116,7 @@ def _translated(error: sqlite3.Error, where: str, cancel: threading.Event | None
     # Our own functions raise nothing: when one did, Ctrl-C fell into it.
     if code == sqlite3.SQLITE_INTERRUPT or "user-defined function raised exception" in message:
         if cancel is not None and cancel.is_set():
-            return RecallCancelled("The recall was cancelled.", where=where)
+            return RecallCancelled("The recall was cancelled.", where=where, hint=ASK_AGAIN)
         return KeyboardInterrupt()
     if "no such module: fts5" in message:
         return MissingFeatureError(message, where=where, hint="Use a Python whose SQLite has FTS5.")

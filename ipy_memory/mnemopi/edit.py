@@ -27,6 +27,9 @@ Status = Literal["updated", "deleted", "invalidated", "not_found", "not_editable
 _DONE: Mapping[Operation, Status] = {"update": "updated", "forget": "deleted", "invalidate": "invalidated"}
 _ADDRESS = re.compile(r"memory://([^/?#]*)")
 
+LISTED = "%memory browse lists ids"
+"""Where to look for an id."""
+
 
 @dataclass(frozen=True, slots=True)
 class Edited:
@@ -102,7 +105,7 @@ def edit(
         The update would cut the memory to its preview, or undo what somebody else has written meanwhile.
     """
     if op == "update" and content is None and importance is None:
-        raise ToolInputError(text.EDIT_NEEDS_SOMETHING)
+        raise ToolInputError(text.EDIT_NEEDS_SOMETHING, hint="give one of the two, or both")
     refused: Edited | None = None
     for bank in dict.fromkeys(banks):
         before = find(bank, memory_id)
@@ -214,7 +217,7 @@ def find_in(banks: Iterable[Bank], memory_id: str) -> Memory:
     for bank in dict.fromkeys(banks):
         if memory := find(bank, memory_id):
             return memory
-    raise MemoryNotFoundError(text.memory_missing(memory_id))
+    raise MemoryNotFoundError(text.memory_missing(memory_id), hint=LISTED)
 
 
 def read_address(banks: Iterable[Bank], url: str) -> str:
@@ -222,7 +225,7 @@ def read_address(banks: Iterable[Bank], url: str) -> str:
     found = _ADDRESS.match(url)
     memory_id = found[1] if found else ""
     if memory_id in ("", "root"):
-        raise MemoryToolkitError(text.unreadable(url, "mnemopi"))
+        raise MemoryToolkitError(text.unreadable(url, "mnemopi"), hint=LISTED)
     return page(find_in(banks, memory_id))
 
 

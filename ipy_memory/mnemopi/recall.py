@@ -48,7 +48,7 @@ _TOKENS = attrgetter("preview.tokens")
 class RecallOptions:
     """What a caller may ask of one engine call; the tools use the defaults with ``channel_id``.
 
-    An empty text asks for nothing.
+    An empty source or channel asks for nothing, an empty author for rows whose author is empty.
     ``query_time`` is an ISO text; ``temporal_halflife`` in hours; ``weights`` = vector, full text, importance
     (each ``None``: configured); ``content_preview_chars`` 0 or less shows all.
     """
@@ -141,8 +141,9 @@ def touch(bank: Bank, counts: Mapping[tuple[str, str], int]) -> None:
 
 
 def _visibility(bank: Bank, options: RecallOptions, now: str) -> Visibility:
-    asked = {name: getattr(options, name) for name in ("source", "author_id", "author_type") if getattr(options, name)}
-    return Visibility(now, bank.name, options.channel_id, tuple(asked.items()), options.from_date, options.to_date)
+    asked = (("source", options.source or None), ("author_id", options.author_id), ("author_type", options.author_type))
+    equal = tuple((name, value) for name, value in asked if value is not None)
+    return Visibility(now, bank.name, options.channel_id or None, equal, options.from_date, options.to_date)
 
 
 def _question(bank: Bank, query: str, options: RecallOptions, *, intent: bool = False) -> Question:

@@ -170,7 +170,11 @@ def _total_failure(failures: Sequence[tuple[str, Exception]]) -> Exception:
     if len(failures) == 1:
         return failures[0][1]
     message = text.all_targets_failed([(bank, str(error)) for bank, error in failures])
-    return ScopedRecallError(message, [error for _, error in failures])
+    return ScopedRecallError(
+        message,
+        [error for _, error in failures],
+        hint="%memory doctor looks the banks over; the error's `exceptions` holds each bank's own",
+    )
 
 
 def compare(one: Hit, other: Hit) -> int:

@@ -289,7 +289,7 @@ def working_terms(evidence: Evidence, importance_weight: float) -> dict[str, flo
 def _working_pieces(evidence: Evidence, importance_weight: float) -> tuple[float, float, float]:
     lexical, fts, _, importance = evidence
     word = max(lexical, 0.6 * fts)
-    return word * 0.6 * (1 - importance_weight), importance * importance_weight, 0.08 * word * word
+    return word * (0.6 * (1 - importance_weight)), importance * importance_weight, 0.08 * (word * word)
 
 
 def episodic_base(evidence: Evidence, weights: tuple[float, float, float]) -> float:

@@ -75,18 +75,22 @@ class Row:
         """Return the row of its cells as they were read."""
         source, timestamp, session, importance, veracity, kind, count, last, scope, event_date, *rest = cells
         return cls(
-            as_text(source),
-            as_text(timestamp),
-            as_text(session),
+            _text(source),
+            _text(timestamp),
+            _text(session),
             number_or(importance, UNREADABLE_IMPORTANCE),
-            as_text(veracity),
-            as_text(kind),
+            _text(veracity),
+            _text(kind),
             count if isinstance(count, int) else 0,
-            last if isinstance(last, str) else None,
-            as_text(scope),
-            as_text(event_date),
-            *((as_text(rest[0]), number_or(rest[1], 1)) if rest else ()),
+            _text(last),
+            _text(scope),
+            _text(event_date),
+            *((_text(rest[0]), number_or(rest[1], 1)) if rest else ()),
         )
+
+
+def _text(cell: object) -> str | None:
+    return cell if isinstance(cell, str) else None
 
 
 class Stored:

@@ -344,10 +344,12 @@ class MemoryMagics(Magics):
         if parsed.text.strip():
             raise MagicError("--from already says where the text comes from", hint="leave one of the two out")
         if name not in self.shell.user_ns:
-            raise MagicError(f"there is no variable {name}")
+            raise MagicError(f"there is no variable {name}", hint="run the cell that makes it, or mend the name")
         value = self.shell.user_ns[name]
         if not isinstance(value, str):
-            raise MagicError(f"variable {name} holds a {type(value).__name__}, not a text")
+            raise MagicError(
+                f"variable {name} holds a {type(value).__name__}, not a text", hint="str() of it may be what is meant"
+            )
         return value
 
     def _out(self, result: _Result, parsed: Parsed) -> _Result:
@@ -369,11 +371,11 @@ def _items(text: str, flags: Mapping[str, Any]) -> list[RetainItem]:
 
     context = flags.get("context")
     if "json" in flags and "lines" in flags:
-        raise MagicError("--json and --lines exclude each other")
+        raise MagicError("--json and --lines exclude each other", hint="leave one of the two out")
     if "lines" in flags:
         items = [RetainItem(line, context) for line in text.split("\n") if line.strip()]
         if not items:
-            raise MagicError("every line is blank: there is nothing to store")
+            raise MagicError("every line is blank: there is nothing to store", hint="type one memory a line")
         return items
     if "json" not in flags:
         return [RetainItem(text, context)]

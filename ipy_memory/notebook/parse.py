@@ -103,9 +103,9 @@ def parse(spec: Spec, line: str, cell: str | None = None) -> Parsed:
             flag = _known(spec, found["name"])
             at = found.end()
             if flag.value is not None:
-                flags[flag.name], at = _value(flag, line, at, attached=bool(found["equals"]))
+                flags[flag.name], at = _value(spec, flag, line, at, attached=bool(found["equals"]))
             elif found["equals"]:
-                raise MagicError(f"--{flag.name} takes no value")
+                raise MagicError(f"--{flag.name} takes no value", hint=_page(spec))
             else:
                 flags[flag.name] = True
         else:
@@ -134,7 +134,11 @@ def _known(spec: Spec, name: str) -> Flag:
     )
 
 
-def _value(flag: Flag, line: str, at: int, *, attached: bool) -> tuple[Any, int]:
+def _page(spec: Spec) -> str:
+    return f"see %{spec.name} -h"
+
+
+def _value(spec: Spec, flag: Flag, line: str, at: int, *, attached: bool) -> tuple[Any, int]:
     if not attached:
         at += len(line[at:]) - len(line[at:].lstrip())
     if quoted := _QUOTED.match(line, at):
@@ -143,11 +147,11 @@ def _value(flag: Flag, line: str, at: int, *, attached: bool) -> tuple[Any, int]
         end = next((i for i in range(at, len(line)) if line[i].isspace()), len(line))
         raw, at = line[at:end], end
         if not raw and not attached:
-            raise MagicError(f"--{flag.name} needs a value: --{flag.name} {flag.value}")
+            raise MagicError(f"--{flag.name} needs a value: --{flag.name} {flag.value}", hint=_page(spec))
     try:
         return flag.convert(raw), at
     except ValueError as error:
-        raise MagicError(f"--{flag.name} needs {error}, not {raw!r}") from None
+        raise MagicError(f"--{flag.name} needs {error}, not {raw!r}", hint=_page(spec)) from None
 
 
 def whole_number(text: str) -> int:

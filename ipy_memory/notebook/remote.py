@@ -19,7 +19,10 @@ def remote(magics: MemoryMagics, what: str) -> HindsightBackend:
     """Return the session's Hindsight backend, or raise an error that says what has none."""
     found = remote_if_any(magics)
     if found is None:
-        raise MagicError(f"{what}: only a Hindsight session has that; the backend is {magics.session.chosen}")
+        raise MagicError(
+            f"{what}: only a Hindsight session has that; the backend is {magics.session.chosen}",
+            hint="choose a server with %memory use hindsight",
+        )
     return found
 
 

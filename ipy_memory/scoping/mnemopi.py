@@ -75,9 +75,12 @@ def sanitise(value: str | None) -> str | None:
 def check_bank_name(name: str) -> str:
     """Return a name that a bank can have, or raise :class:`BankNameError`."""
     if units(name) > NAME_LIMIT:
-        raise BankNameError(f"Bank name '{name}' exceeds {NAME_LIMIT} characters")
+        raise BankNameError(f"Bank name '{name}' exceeds {NAME_LIMIT} characters", hint="choose a shorter name")
     if not name or _OUTSIDE.search(name):
-        raise BankNameError(f"Invalid bank name '{name}'. Use alphanumeric, hyphens, underscores only.")
+        raise BankNameError(
+            f"Invalid bank name '{name}'. Use alphanumeric, hyphens, underscores only.",
+            hint="%memory banks lists the names there are",
+        )
     return name
 
 

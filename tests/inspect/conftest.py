@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ipy_memory.clock import FixedClock, FixedIds
+from ipy_memory.scoping.mnemopi import bank_scope
 from ipy_memory.session import MemorySession, open_session
 
 NOW = "2026-06-01T12:00:00.000Z"
@@ -40,6 +41,25 @@ def open_here(tmp_path: Path) -> Iterator[OpenSession]:
     yield open_one
     for session in opened:
         session.close()
+
+
+@pytest.fixture
+def folder(open_here: OpenSession, tmp_path: Path) -> Path:
+    """A database folder with banks of every kind."""
+    with open_here("global") as shared:
+        shared.retain("Everybody prefers tea")
+    with open_here(cwd="/work/other") as other:
+        other.retain(["Other note", "Another note"])
+    with open_here() as own:
+        own.retain("Own note")
+    folder = tmp_path / "home" / "banks"
+    own_name = bank_scope(None, CWD, "per-project").bank
+    (folder / "shop-before").mkdir()
+    (folder / "shop-before" / "mnemopi.db").write_bytes((folder / own_name / "mnemopi.db").read_bytes())
+    (folder / "empty-folder").mkdir()
+    (folder / "words").mkdir()
+    (folder / "words" / "mnemopi.db").write_text("no database at all, only words in a file")
+    return folder
 
 
 def fingerprint(folder: Path) -> dict[str, bytes]:

@@ -235,28 +235,6 @@ def test_operators_are_only_text(bank: Bank) -> None:
         assert "pool" in ids(recall_enhanced(bank, query, 8, IN_CHANNEL))
 
 
-@given(st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta", "alpha beta", "beta gamma delta"]), max_size=40))
-@settings(max_examples=25, deadline=None)
-def test_full_text_candidates_are_those_of_the_one_step_query(contents: list[str]) -> None:
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder, Bank.open(f"{folder}/m.db", "proj", clock=CLOCK) as bank:
-        with bank.transaction() as connection:
-            for number, content in enumerate(contents):
-                superseded = "x" if number % 5 == 3 else None
-                row = {"id": f"{number * 7919 % 101:03d}-{number}", "content": content, "superseded_by": superseded}
-                insert(connection, "working_memory", row)
-        visible = Visibility(NOW, "proj", "proj")
-        for limit in (1, 3, 10):
-            one_step = bank.connection.execute(
-                "SELECT m.rowid, f.rank FROM fts_working f JOIN working_memory m ON m.id = f.id"
-                " WHERE fts_working MATCH ? AND m.superseded_by IS NULL ORDER BY f.rank, m.id LIMIT ?",
-                ('"alpha" OR "gamma"', limit),
-            ).fetchall()
-            found = candidates.full_text(bank, WORKING, '"alpha" OR "gamma"', visible, limit)
-            assert [(row.rowid, rank) for row, rank in found] == one_step
-
-
 def test_a_foreign_bank_with_odd_cells_is_read(path: Path) -> None:
     connection = sqlite3.connect(path)
     for id_, column, value in (

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import TextResult
 
+FACT = "facts are made from memories: change or forget the memory that it came from"
+"""What to do where a fact was to be edited."""
+
 _DRY_RUN = Flag("dry-run", "only say what would happen")
 
 
@@ -132,13 +135,15 @@ def _content(magics: MemoryMagics, name: str | None, typed: str) -> str | None:
         raise MagicError("--from already says where the text comes from", hint="leave one of the two out")
     value = _variable(magics, name)
     if not isinstance(value, str):
-        raise MagicError(f"variable {name} holds a {type(value).__name__}, not a text")
+        raise MagicError(
+            f"variable {name} holds a {type(value).__name__}, not a text", hint="str() of it may be what is meant"
+        )
     return value
 
 
 def _variable(magics: MemoryMagics, name: str) -> Any:
     if name not in magics.shell.user_ns:
-        raise MagicError(f"there is no variable {name}")
+        raise MagicError(f"there is no variable {name}", hint="run the cell that makes it, or mend the name")
     return magics.shell.user_ns[name]
 
 
@@ -151,7 +156,7 @@ def _shown(
     if done.status == "not_found":
         raise MemoryNotFoundError(done.text, hint="%memory browse lists ids; only working memories can be changed")
     if done.status == "not_editable":
-        raise EditRefusedError(done.text)
+        raise EditRefusedError(done.text, hint=FACT)
     dry = "dry-run" in parsed.flags
     lines = [f"Dry run: nothing was written. It would say: {done.text}" if dry else done.text]
     notes = []

@@ -81,7 +81,7 @@ def rebind(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     named = parsed.text.strip()
     folder = check_path(os.path.expanduser(named or os.curdir), "the folder")  # noqa: PTH111  never fails
     if not os.path.isdir(folder):  # noqa: PTH112  a folder that cannot be looked into is none
-        raise MagicError(f"there is no folder {folder}")
+        raise MagicError(f"there is no folder {folder}", hint="make it first, or mend the path")
     session = magics.session
     magics.end_recording()
     session.rebind(folder)

@@ -107,7 +107,7 @@ def mm(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     backend = remote(magics, "mental models")
     if action in _OF_BANK:
         if model_id:
-            raise MagicError(f"%memory mm {action} takes nothing more")
+            raise MagicError(f"%memory mm {action} takes nothing more", hint="see %memory mm -h")
         return TextResult(_OF_BANK[action](backend))
     if not model_id:
         raise MagicError(f"%memory mm {action} takes the id of a mental model", hint="%memory mm list shows them")

@@ -30,7 +30,7 @@ def panel(magics: MemoryMagics, parsed: Parsed) -> Panel | None:
     from ipy_memory.notebook.panels.desk import Desk, desk_of
 
     if {"static", "live"} <= set(parsed.flags):
-        raise MagicError("--static and --live exclude each other")
+        raise MagicError("--static and --live exclude each other", hint="leave one of the two out")
     kind, _, text = parsed.text.strip().partition(" ")
     kind = one_of("the panel", kind or KINDS[0], KINDS)
 

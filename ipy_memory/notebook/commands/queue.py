@@ -54,7 +54,7 @@ def flush(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     if parsed.text.strip():
         raise MagicError("%memory flush takes nothing more", hint="see %memory flush -h")
     if "unknown" in parsed.flags and "resend" not in parsed.flags:
-        raise MagicError("--unknown goes with --resend")
+        raise MagicError("--unknown goes with --resend", hint="as in: %memory flush --resend --unknown")
     backend = remote_if_any(magics)
     if backend is None:
         left = magics.session.flush()

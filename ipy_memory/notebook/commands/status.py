@@ -21,7 +21,7 @@ def status(magics: MemoryMagics, parsed: Parsed) -> TableResult:
     from ipy_memory.notebook.result import TableResult
 
     if parsed.text.strip():
-        raise MagicError("%memory status takes nothing more")
+        raise MagicError("%memory status takes nothing more", hint="every setting is in its table")
     session = magics.session
     chosen = session.chosen in SUPPORTED
     behind = {"scope": f"{session.chosen}.scoping", "database": "mnemopi.dbPath"} if chosen else {}

@@ -61,7 +61,7 @@ def panel_on(desk: Desk, kind: str, text: str = "", *, static: bool | None = Non
     if kind not in KINDS:
         raise MagicError(f"there is no {kind!r} panel", hint=f"there are {', '.join(KINDS)}")
     if kind in {"banks", "retain"} and text.strip():
-        raise MagicError(f"the {kind} panel takes nothing more")
+        raise MagicError(f"the {kind} panel takes nothing more", hint=f"as in: %memory panel {kind}")
     desk.session.live_backend()
     if kind == "banks":
         return Panel(BanksState(desk), static=static)

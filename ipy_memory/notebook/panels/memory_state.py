@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from ipy_memory.model import Hit, Memory
     from ipy_memory.notebook.panels.desk import Desk
 
+NOTHING_UNDONE = "only updates and invalidations made here can be undone, each once"
+"""What to know where there is nothing to undo."""
+
 _UPDATABLE, _ENDABLE = {"working"}, {"working", "episodic"}
 
 
@@ -174,7 +177,7 @@ class MemoryState(PanelState):
 
     def _finish(self, edited: Edited) -> None:
         if edited.status not in {"updated", "invalidated", "deleted"}:
-            raise EditRefusedError(edited.text)
+            raise EditRefusedError(edited.text, hint="only working memories of this bank can be changed or forgotten")
         self.last = None if edited.status == "deleted" else edited
         if edited.status == "deleted":
             self.memory = None
@@ -191,12 +194,16 @@ class MemoryState(PanelState):
     def undo(self) -> None:
         """Take the last edit back."""
         if self.last is None:
-            raise EditRefusedError("There is nothing to undo.")
+            raise EditRefusedError("There is nothing to undo.", hint=NOTHING_UNDONE)
         last, self.last = self.last, None
         there = self.desk.session.undo(last)
         self._settle()
         if not there:
-            raise EditRefusedError("The memory is not there any more.", where=f"bank {last.bank}")
+            raise EditRefusedError(
+                "The memory is not there any more.",
+                where=f"bank {last.bank}",
+                hint="somebody else has removed it; the copy of the bank beside it may hold it",
+            )
         self.say(f"Undone: memory {last.id} is as it was before.")
 
     def reread(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ipy_memory.errors import EditRefusedError, MagicError
-from ipy_memory.notebook.panels.memory_state import MemoryState
+from ipy_memory.notebook.panels.memory_state import NOTHING_UNDONE, MemoryState
 from ipy_memory.notebook.panels.state import PanelState, keyed
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class RecallState(PanelState):
         selection = DataFrame({"id": [hit.id for hit in found], "bank": [hit.bank for hit in found]})
         planned = invalidate_all(self.desk.session, selection)
         if not planned.count:
-            raise EditRefusedError(one_line(planned))
+            raise EditRefusedError(one_line(planned), hint="mark others")
 
         def invalidate() -> None:
             try:
@@ -129,7 +129,7 @@ class RecallState(PanelState):
         from ipy_memory.inspect.selection import restore_all
 
         if self._ended is None:
-            raise EditRefusedError("There is nothing to undo.")
+            raise EditRefusedError("There is nothing to undo.", hint=NOTHING_UNDONE)
         ended, self._ended = self._ended, None
         try:
             back = restore_all(self.desk.session, ended)

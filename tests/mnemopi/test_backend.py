@@ -1,0 +1,154 @@
+"""The local backend: edits as a person makes them, with a dry run, a copy before the first one, a purge without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipy_memory.clock import FixedClock, FixedIds
+from ipy_memory.errors import EditRefusedError
+from ipy_memory.mnemopi.bank import Bank
+from ipy_memory.mnemopi.change import backup_beside, backups
+from ipy_memory.mnemopi.edit import Operation, edit
+from ipy_memory.mnemopi.store import RememberOptions, remember
+from ipy_memory.session import MemorySession, open_session
+
+NOW = "2026-06-01T12:00:00.000Z"
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[MemorySession]:
+    with open_session(
+        "mnemopi",
+        "/work/shop",
+        tmp_path / "mnemopi.db",
+        {"mnemopi.scoping": "global"},
+        agent_dir=tmp_path,
+        env={"HOME": str(tmp_path)},
+        clock=FixedClock(NOW),
+        ids=FixedIds(),
+    ) as session:
+        yield session
+
+
+def stored(session: MemorySession, text: str) -> str:
+    receipt = session.retain(text).receipt
+    assert receipt is not None
+    return str(receipt.ids[0])
+
+
+@pytest.mark.claim("M-06")
+def test_the_bank_is_copied_once_before_the_first_edit(session: MemorySession, tmp_path: Path) -> None:
+    memory_id = stored(session, "The deploy target is fly.io")
+    path = tmp_path / "mnemopi.db"
+    session.change("update", "none", content="x")
+    assert backups(path) == []
+    session.change("update", memory_id, content="The deploy target is hetzner")
+    (copy,) = backups(path)
+    assert copy.name == "mnemopi.db.2026-06-01T120000Z.backup"
+    with Bank.open_readonly(copy, "default", clock=FixedClock(NOW)) as old:
+        rows = old.connection.execute("SELECT content FROM working_memory").fetchall()
+        assert rows == [("The deploy target is fly.io",)]
+    session.change("invalidate", memory_id)
+    session.change("forget", memory_id)
+    assert backups(path) == [copy]
+
+
+@pytest.mark.claim("M-06")
+def test_a_dry_run_says_the_same_and_writes_nothing(session: MemorySession, tmp_path: Path) -> None:
+    memory_id = stored(session, "The deploy target is fly.io")
+    before = (tmp_path / "mnemopi.db").read_bytes()
+    for op in ("update", "invalidate", "forget"):
+        planned = session.change(op, memory_id, content="new text" if op == "update" else None, dry_run=True)
+        assert (planned.status, planned.bank, planned.store) == (
+            {"update": "updated", "invalidate": "invalidated", "forget": "deleted"}[op],
+            "default",
+            "working",
+        )
+    assert (tmp_path / "mnemopi.db").read_bytes() == before
+    assert session.memory(memory_id).content == "The deploy target is fly.io"
+    assert backups(tmp_path / "mnemopi.db") == []
+    assert session.change("forget", "none", dry_run=True).status == "not_found"
+
+
+@pytest.mark.claim("M-03")
+@pytest.mark.parametrize("op", ["update", "invalidate", "forget"])
+def test_a_dry_run_foresees_every_kind_of_row(tmp_path: Path, op: Operation) -> None:
+    clock = FixedClock(NOW)
+    with Bank.open(tmp_path / "m.db", "proj", clock=clock, ids=FixedIds()) as bank:
+        remember(bank, "Own working memory", RememberOptions(source="notes"))
+        for table in ("working_memory", "episodic_memory"):
+            for session in ("proj", "elsewhere"):
+                for scope in ("bank", "global"):
+                    bank.connection.execute(
+                        f"INSERT INTO {table} (id, content, session_id, scope, timestamp)"
+                        f" VALUES ('{table[:2]}-{session}-{scope}', 'text', '{session}', '{scope}', '{NOW}')"
+                    )
+        bank.connection.execute(
+            "INSERT INTO facts (fact_id, session_id, subject, predicate, object) VALUES ('f1', 'proj', 'a', 'b', 'c')"
+        )
+        ids = [
+            row[0]
+            for row in bank.connection.execute("SELECT id FROM working_memory UNION SELECT id FROM episodic_memory")
+        ]
+        for memory_id in [*ids, "f1", "none"]:
+            content = "other text" if op == "update" else None
+            planned = edit([bank], op, memory_id, content=content, dry_run=True)
+            done = edit([bank], op, memory_id, content=content)
+            assert (planned.status, planned.bank, planned.store) == (done.status, done.bank, done.store), memory_id
+
+
+@pytest.mark.claim("M-06")
+def test_a_purge_makes_no_copy_and_leaves_no_byte(session: MemorySession, tmp_path: Path) -> None:
+    memory_id = stored(session, "The deploy target is xyloquartz")
+    assert session.change("forget", memory_id, purge=True).status == "deleted"
+    session.close()
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or b"xyloquartz" not in path.read_bytes()
+
+
+@pytest.mark.claim("M-06")
+def test_an_undone_edit_is_no_longer_the_last(session: MemorySession) -> None:
+    memory_id = stored(session, "The deploy target is fly.io")
+    done = session.change("update", memory_id, content="The deploy target is hetzner")
+    assert session.undo(done)
+    assert session.live_backend().edits == []  # type: ignore[attr-defined]
+    long = "x" * 600
+    other = stored(session, long)
+    preview = session.recall("x" * 10).hits
+    with pytest.raises(EditRefusedError, match="cut preview"):
+        session.change("update", other, content=long[:499] + "…", dry_run=True)
+    assert session.memory(other).content == long
+    assert preview == () or preview[0].truncated
+
+
+def test_copies_of_one_moment_have_different_names(tmp_path: Path) -> None:
+    with Bank.open(tmp_path / "a[b].db", "proj", clock=FixedClock(NOW)) as bank:
+        made = [backup_beside(bank) for _ in range(3)]
+    assert len(set(made)) == 3
+    assert set(backups(tmp_path / "a[b].db")) == set(made)
+
+
+@pytest.mark.claim("M-03")
+def test_forgetting_says_what_goes_along(session: MemorySession, tmp_path: Path) -> None:
+    memory_id = stored(session, "The deploy target is fly.io")
+    bank = session.live_backend().writer()  # type: ignore[attr-defined]
+    with bank.transaction() as connection:
+        connection.execute(
+            "INSERT INTO facts (fact_id, session_id, subject, predicate, object, source_msg_id)"
+            " VALUES ('f1', 'default', 'deploy', 'target', 'fly.io', ?)",
+            (memory_id,),
+        )
+        connection.execute("INSERT INTO memory_embeddings (memory_id, embedding_json) VALUES (?, '[1]')", (memory_id,))
+        connection.execute("INSERT INTO graph_edges (source, target, edge_type) VALUES ('x', 'f1', 'rel')")
+        connection.execute(
+            "INSERT INTO graph_edges (source, target, edge_type) VALUES (?, 'y', 'rel')", (f"gist_{memory_id}",)
+        )
+    expected = {"annotations": 2, "memory_embeddings": 1, "facts": 1, "graph_edges": 2}
+    assert dict(session.change("forget", memory_id, dry_run=True).along) == expected
+    assert dict(session.change("forget", memory_id).along) == expected
+    for table in expected:
+        assert bank.connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+    assert bank.connection.execute("SELECT count(*) FROM fts_working").fetchone() == (0,)
