@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ipy_memory.notebook import commands, magics
+from ipy_memory.notebook import commands
 from ipy_memory.notebook.parse import Flag, Spec
+from ipy_memory.notebook.specs import BY_NAME
 
 PAGE = Path(__file__).with_name("magics.md")
 HEAD = """\
@@ -20,7 +21,7 @@ a `-word` are text. A `;` at the end of a line magic shows nothing, and the resu
 
 def rendered() -> str:
     """Return the page as it should be."""
-    parts = [HEAD, *(_section(f"%{spec.name}", spec) for spec in (magics.RECALL, magics.RETAIN, magics.REFLECT))]
+    parts = [HEAD, *(_section(f"%{name}", spec) for name, spec in BY_NAME.items())]
     parts.append("## `%memory`\n\nWithout a command it is `%memory status`.\n")
     parts += [_section(f"%memory {name}", one.spec, level="###") for name, one in commands.table().items()]
     return "\n".join(parts)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
 from ipy_memory.errors import MemoryToolkitError
+from ipy_memory.notebook import commands
 from ipy_memory.notebook.literal import NAMES
+from ipy_memory.notebook.specs import BY_NAME
 
 if TYPE_CHECKING:
     from IPython.core.completer import SimpleMatcherResult
@@ -45,12 +47,8 @@ class Completion:
         }
 
     def _candidates(self, magic: str, before: Sequence[str]) -> Sequence[str]:
-        from ipy_memory.notebook import magics
-
-        if magic != "memory":
-            return self._of_spec(getattr(magics, magic.upper()), before)
-        from ipy_memory.notebook import commands
-
+        if magic in BY_NAME:
+            return self._of_spec(BY_NAME[magic], before)
         if not before:
             return [*commands.table(), "-h"]
         command = commands.table().get(before[0])

@@ -16,8 +16,9 @@ from traitlets import Bool, Enum, Integer, Unicode, observe
 
 from ipy_memory.backends import SUPPORTED
 from ipy_memory.errors import MagicError, MemoryToolkitError, safe_line
-from ipy_memory.notebook import complete, failures, literal
-from ipy_memory.notebook.parse import Flag, Parsed, Spec, parse, variable, whole_number
+from ipy_memory.notebook import commands, complete, failures, literal
+from ipy_memory.notebook.parse import Parsed, Spec, parse
+from ipy_memory.notebook.specs import BACKENDS, MEMORY, RECALL, REFLECT, RETAIN
 from ipy_memory.settings_table import SCOPINGS
 
 if TYPE_CHECKING:
@@ -34,53 +35,8 @@ if TYPE_CHECKING:
 _Magic = TypeVar("_Magic", bound=Callable[..., Any])
 _Result = TypeVar("_Result")
 
-BACKENDS = (*SUPPORTED, "off")
-"""What a notebook can choose; the agent knows further backends, which have no tools."""
-
 INTERRUPTED = "KeyboardInterrupt: interrupted; nothing was half-written."
 """What a cell shows that was interrupted."""
-
-_FROM = Flag("from", "take the text from this Python variable", "NAME", variable)
-_OUT = Flag("out", "also bind the result to this variable", "NAME", variable)
-_BANK = Flag("bank", "ask this one bank, of the database folder or of the server, read-only", "NAME")
-_NO_TOUCH = Flag("no-touch", "leave the recall counters as they are")
-
-RECALL = Spec(
-    "recall",
-    ("%recall [flags] QUERY", "%%recall [flags]      (the query is the cell)"),
-    "Search memory: shows exactly what the agent would see, and returns the hits as a DataFrame.",
-    (
-        _FROM,
-        Flag("limit", "at most this many hits", "N", whole_number),
-        _BANK,
-        Flag("explain", "add to the frame why each hit has its score"),
-        _NO_TOUCH,
-        _OUT,
-    ),
-)
-RETAIN = Spec(
-    "retain",
-    ("%retain [flags] TEXT", "%%retain [flags]      (the text is the cell)"),
-    "Store a memory: the text as typed, as one item.",
-    (
-        _FROM,
-        Flag("lines", "one item for each line that is not blank"),
-        Flag("json", 'items from a JSON list of {"content": …, "context": …}'),
-        Flag("context", "where the text comes from; quote it if it has blanks", "TEXT"),
-        _OUT,
-    ),
-)
-REFLECT = Spec(
-    "reflect",
-    ("%reflect [flags] QUESTION", "%%reflect [flags]      (the question is the cell)"),
-    "Answer a question from memory as a whole; the result keeps the hits it used as .frame.",
-    (_FROM, Flag("context", "more to consider; quote it if it has blanks", "TEXT"), _BANK, _NO_TOUCH, _OUT),
-)
-MEMORY = Spec(
-    "memory",
-    ("%memory", "%memory COMMAND …", "%memory COMMAND -h"),
-    "See and choose which memory the magics use.",
-)
 
 
 def _documented(spec: Spec) -> Callable[[_Magic], _Magic]:
@@ -325,8 +281,6 @@ class MemoryMagics(Magics):
     @_watched
     def memory(self, line: str) -> object:
         """Run a command about the memory itself."""
-        from ipy_memory.notebook import commands
-
         return commands.run(self, line)
 
     def _typed(self, cell: str | None) -> str | None:

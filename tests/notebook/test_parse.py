@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipy_memory.errors import MagicError
-from ipy_memory.notebook.magics import RECALL, RETAIN
 from ipy_memory.notebook.parse import parse
+from ipy_memory.notebook.specs import RECALL, RETAIN
 
 TEXT = st.text(st.characters(codec="utf-16", exclude_categories=()), max_size=60)
 FLAGS = st.lists(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipy_memory.notebook.commands import command, one_word
-from ipy_memory.notebook.magics import BACKENDS
 from ipy_memory.notebook.parse import Parsed, one_of
+from ipy_memory.notebook.specs import BACKENDS
 from ipy_memory.settings_table import SCOPINGS
 
 if TYPE_CHECKING:
