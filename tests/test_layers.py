@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,10 @@ def _imports(path: Path, *, run: bool = False) -> Iterator[str]:
             yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
+def _name(path: Path) -> str:
+    return ".".join(("ipy_memory", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+
+
 def _floor(room: str) -> int | None:
     return next((level for level, rooms in enumerate(FLOORS) if room in rooms), None)
 
@@ -93,6 +99,24 @@ def test_no_arrow_points_upward() -> None:
             if other >= level:
                 wrong.add(f"{path.relative_to(PACKAGE)} -> {parts[1]}")
     assert sorted(wrong) == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    named = {_name(path): path for room, path in _modules() if room != "__init__"}
+    imported = {
+        name: {other for other in _imports(path, run=True) if other in named and other != name}
+        for name, path in named.items()
+    }
+    imported["ipy_memory.model"].remove("ipy_memory.frames")  # a door that opens on first use
+    assert set(TopologicalSorter(imported).static_order()) == set(named)
+
+
+@pytest.mark.parametrize("room", ["mnemopi", "hindsight"])
+def test_the_page_names_every_module_once(room: str) -> None:
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    (table,) = re.findall(rf"^\| `{room}/` \| modules.*\n\| ---.*\n((?:\|.*\n)+)", page, re.MULTILINE)
+    modules = [path.stem for path in (PACKAGE / room).glob("*.py") if path.stem != "__init__"]
+    assert sorted(re.findall(r"`(\w+)`", table)) == sorted(modules)
 
 
 @pytest.mark.parametrize("guest", sorted(GUESTS))
