@@ -210,7 +210,6 @@ class Prepared(Protocol):
         ...
 
 
-@runtime_checkable
 class SessionHooks(Protocol):
     """What a backend does in the life of a session beside its tools."""
 

@@ -140,15 +140,18 @@ def test_the_readme_cells_run(tmp_path: Path) -> None:
 
 
 def test_the_backend_of_the_page_is_a_backend() -> None:
-    from ipy_memory.backends import Backend
+    from ipy_memory.backends import Backend, SessionHooks
     from ipy_memory.model import RetainItem
 
     (source,) = _blocks(DOCS / "add-a-backend.md", "python")
     room: dict[str, type] = {}
     exec(source, room)
     backend = room["ListBackend"]()
-    verbs = {name for name in vars(Backend) if not name.startswith("_")} | set(Backend.__annotations__)
-    assert [name for name in verbs if not hasattr(backend, name)] == []
+    for name, verb in {**vars(Backend), **vars(SessionHooks)}.items():
+        if inspect.isfunction(verb) and not name.startswith("_"):
+            ours = inspect.signature(getattr(room["ListBackend"], name))
+            assert list(ours.parameters) == list(inspect.signature(verb).parameters), name
+    assert (backend.name, backend.retain_bank) == ("list", "list")
     backend.retain([RetainItem("Deploys go to staging."), RetainItem("The API speaks JSON.")])
     assert [hit.content for hit in backend.recall("DEPLOYS staging").hits] == ["Deploys go to staging."]
     assert backend.reflect("json").text == "The API speaks JSON."
