@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -138,18 +137,6 @@ def context_text(hits: Sequence[Hit]) -> str:
             lines += ["", heading, *(f"- {line}" for line in part)]
     shown = len(top) + len(supporting) + len(recent)
     return "\n".join([*lines, "", f"_({shown} memories retrieved)_"])
-
-
-def context_json(hits: Sequence[Hit]) -> str:
-    """Return the same overview as indented JSON."""
-    top, supporting, recent = context_sections(hits)
-    overview = {
-        "top_facts": top,
-        "supporting_context": supporting,
-        "recent_memories": recent,
-        "total_memories": len(top) + len(supporting) + len(recent),
-    }
-    return json.dumps(overview, indent=2, ensure_ascii=False)
 
 
 def _context_line(hit: Hit) -> str:

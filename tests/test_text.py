@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,12 +114,6 @@ def test_the_reflection_as_text_and_as_data() -> None:
             "_(9 memories retrieved)_",
         ]
     )
-    assert json.loads(text.context_json(hits(9))) == {
-        "top_facts": shown[:3],
-        "supporting_context": shown[3:8],
-        "recent_memories": shown[8:],
-        "total_memories": 9,
-    }
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=5))

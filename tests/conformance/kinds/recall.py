@@ -275,8 +275,15 @@ def engine_case(case: Case) -> Any:
         hits = recall(bank, asked["query"], asked["topK"], options)
         touch(bank, {(hit.tier or "", hit.id or ""): 1 for hit in hits})
         if "formatContext" in asked["fn"]:
-            return text.context_json(hits)
+            return _overview(hits)
         return [_cut(hit, case.expected) for hit in hits]
+
+
+def _overview(hits: list[Hit]) -> str:
+    """Return the sections of a reflection in the engine's own JSON form, which no tool shows."""
+    parts = text.context_sections(hits)
+    named = dict(zip(("top_facts", "supporting_context", "recent_memories"), parts, strict=True))
+    return json.dumps(named | {"total_memories": sum(map(len, parts))}, indent=2, ensure_ascii=False)
 
 
 def _cut(hit: Hit, expected: list[dict[str, Any]]) -> dict[str, Any]:
