@@ -22,8 +22,8 @@ _SMALLEST_PAGE, _LARGEST_PAGE = 512, 65536
 class EngineConfig:
     """What steers one engine (defaults as in the real system).
 
-    ``polyphonic_recall`` and ``enhanced_recall`` are read and shown, but have no effect on recall.
-    ``page_size`` is ``None`` for SQLite's own.
+    ``polyphonic_recall`` and ``enhanced_recall`` are read and shown, but have no effect on recall; ``data_dir`` is
+    where the engine keeps banks that no agent gives a place. ``page_size`` is in bytes, ``None`` for SQLite's own.
     """
 
     vector_weight: float = 0.5
@@ -62,18 +62,19 @@ def engine_config(
         The settings. ``MNEMOPI_PROACTIVE_LINKING``, if set at all, overrides its setting; the other variables
         can only switch on.
     """
+    usual = EngineConfig()
     linking = env.get("MNEMOPI_PROACTIVE_LINKING", "")
     return EngineConfig(
-        vector_weight=_number(env, "MNEMOPI_VEC_WEIGHT", 0.5),
-        fts_weight=_number(env, "MNEMOPI_FTS_WEIGHT", 0.3),
-        importance_weight=_number(env, "MNEMOPI_IMPORTANCE_WEIGHT", 0.2),
-        halflife_hours=_number(env, "MNEMOPI_TEMPORAL_HALFLIFE_HOURS", 24),
-        max_episode_chars=max(1, _integer(env, "MNEMOPI_MAX_EPISODE_CHARS", 100_000)),
-        sleep_batch=_integer(env, "MNEMOPI_SLEEP_BATCH", 5000),
-        tier2_days=_number(env, "MNEMOPI_TIER2_DAYS", 30),
-        tier3_days=_number(env, "MNEMOPI_TIER3_DAYS", 180),
-        degrade_batch=_integer(env, "MNEMOPI_DEGRADE_BATCH", 100),
-        tier3_max_chars=_integer(env, "MNEMOPI_TIER3_MAX_CHARS", 300),
+        vector_weight=_number(env, "MNEMOPI_VEC_WEIGHT", usual.vector_weight),
+        fts_weight=_number(env, "MNEMOPI_FTS_WEIGHT", usual.fts_weight),
+        importance_weight=_number(env, "MNEMOPI_IMPORTANCE_WEIGHT", usual.importance_weight),
+        halflife_hours=_number(env, "MNEMOPI_TEMPORAL_HALFLIFE_HOURS", usual.halflife_hours),
+        max_episode_chars=max(1, _integer(env, "MNEMOPI_MAX_EPISODE_CHARS", usual.max_episode_chars)),
+        sleep_batch=_integer(env, "MNEMOPI_SLEEP_BATCH", usual.sleep_batch),
+        tier2_days=_number(env, "MNEMOPI_TIER2_DAYS", usual.tier2_days),
+        tier3_days=_number(env, "MNEMOPI_TIER3_DAYS", usual.tier3_days),
+        degrade_batch=_integer(env, "MNEMOPI_DEGRADE_BATCH", usual.degrade_batch),
+        tier3_max_chars=_integer(env, "MNEMOPI_TIER3_MAX_CHARS", usual.tier3_max_chars),
         page_size=_page_size(env.get("MNEMOPI_DB_PAGE_SIZE", "")),
         proactive_linking=trim(linking) == "1" if linking else proactive_linking,
         no_embeddings=no_embeddings or bool(env.get("MNEMOPI_NO_EMBEDDINGS")),
