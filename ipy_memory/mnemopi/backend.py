@@ -27,7 +27,7 @@ from ipy_memory.mnemopi.targets import BanksInScope
 from ipy_memory.mnemopi.vector_care import Reindexed, check_answers, fetch_for, reindex_banks
 from ipy_memory.model import Answer, Failure, Receipt, RetainItem, ToolResult
 from ipy_memory.paths import exists
-from ipy_memory.scoping.mnemopi import BankScope
+from ipy_memory.scoping.mnemopi import BankScope, name_by_folder
 
 if TYPE_CHECKING:
     from threading import Event
@@ -259,7 +259,7 @@ class MnemopiBackend(BanksInScope):
         """
         path = self.named_target(name).path
         # A bank that was copied or renamed by hand holds the rows of another name.
-        written = name_in_file(path, self.banks.clock) if path.parent.parent.name == "banks" else name
+        written = name_in_file(path, self.banks.clock) if name_by_folder(path) else name
         return OneBankBackend(self, Target(written, path))
 
     @alone

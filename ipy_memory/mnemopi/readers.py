@@ -17,6 +17,7 @@ from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.completion import RemoteCompletion
 from ipy_memory.mnemopi.pending import drain
 from ipy_memory.mnemopi.session_embedder import Choice
+from ipy_memory.scoping.mnemopi import DEFAULT_BANK, name_by_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -183,7 +184,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 def name_in_file(path: Path, clock: Clock) -> str:
     """Return the name under which a bank file's rows were written: its folder's, or what most of its rows say."""
-    folder = path.parent.name if path.parent.parent.name == "banks" else None
+    folder = name_by_folder(path)
     try:
         with Bank.open_readonly(path, path.stem, clock=clock) as bank, bank.reading() as connection:
             rows = connection.execute(
@@ -194,4 +195,4 @@ def name_in_file(path: Path, clock: Clock) -> str:
     counts = Counter({str(name): number for name, number in rows})
     if folder is not None and (folder in counts or not counts):
         return folder
-    return counts.most_common(1)[0][0] if counts else "default"
+    return counts.most_common(1)[0][0] if counts else DEFAULT_BANK

@@ -12,7 +12,7 @@ from ipy_memory.mnemopi.readers import Target, name_in_file
 from ipy_memory.mnemopi.reports import shown_path
 from ipy_memory.paths import exists
 from ipy_memory.scoping.legacy import legacy_banks
-from ipy_memory.scoping.mnemopi import bank_path, banks_folder
+from ipy_memory.scoping.mnemopi import BANK_FILE, bank_path, banks_folder, banks_within
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -107,14 +107,14 @@ class BanksInScope:
         """Return the names of all banks that have a file under the database folder, in order."""
         names = [self.scope.global_bank] if exists(Path(self.config.db_path)) else []
         with suppress(OSError):
-            names += sorted(p.parent.name for p in banks_folder(self.config.db_path).glob("*/mnemopi.db"))
+            names += banks_within(banks_folder(self.config.db_path))
         return list(dict.fromkeys(names))
 
     def _bank_file(self, name: str) -> Path:
         if name == self.scope.global_bank and exists(shared := Path(self.config.db_path)):
             return shared
         # The name as it stands on disk is tried as it is: a folder's name need not be a valid bank name.
-        named = banks_folder(self.config.db_path) / name / "mnemopi.db"
+        named = banks_folder(self.config.db_path) / name / BANK_FILE
         if named.parent.name == name != ".." and exists(named):
             return named
         path = bank_path(self.config.db_path, name, self.scope.global_bank)

@@ -13,6 +13,7 @@ from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.notebook import commands
 from ipy_memory.notebook.literal import NAMES
 from ipy_memory.notebook.specs import BY_NAME
+from ipy_memory.scoping.mnemopi import banks_folder, banks_within
 
 if TYPE_CHECKING:
     from IPython.core.completer import SimpleMatcherResult
@@ -86,11 +87,10 @@ class Completion:
     def bank_names(self) -> list[str]:
         """Return the banks of the database folder; looks again only when the folder has changed."""
         try:
-            database = self.magics.database_path()
-            folder = database.parent / "banks"
+            folder = banks_folder(self.magics.database_path())
             key = (folder, folder.stat().st_mtime_ns)
             if key != self._banks_at:
-                self._banks = sorted(path.parent.name for path in folder.glob("*/mnemopi.db"))
+                self._banks = banks_within(folder)
                 self._banks_at = key
         except (MemoryToolkitError, OSError):
             return []

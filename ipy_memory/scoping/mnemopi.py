@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BANK = "default"
 BANK_FILE = "mnemopi.db"
+_BANKS = "banks"
 NAME_LIMIT = 64
 
 _OUTSIDE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -109,7 +110,17 @@ def bank_path(db_path: str | Path, name: str, shared: str = DEFAULT_BANK) -> Pat
 
 def banks_folder(db_path: str | Path) -> Path:
     """Return the folder that holds all banks but the shared one."""
-    return Path(db_path).parent / "banks"
+    return Path(db_path).parent / _BANKS
+
+
+def banks_within(folder: Path) -> list[str]:
+    """Return the names of the folders in a banks folder that hold a bank file, in order."""
+    return sorted(path.parent.name for path in folder.glob(f"*/{BANK_FILE}"))
+
+
+def name_by_folder(path: Path) -> str | None:
+    """Return the name of the folder that a bank file lies in, if that stands in a banks folder."""
+    return path.parent.name if path.parent.parent.name == _BANKS else None
 
 
 def _limit(name: str) -> str:
