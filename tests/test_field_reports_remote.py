@@ -40,12 +40,6 @@ Open = Callable[..., MemorySession]
 
 
 @pytest.fixture
-def stub() -> Iterator[StubServer]:
-    with StubServer() as server:
-        yield server
-
-
-@pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Open]:
     """Open a session on a server: ``opened(url, **settings without the "hindsight." prefix)``."""
     made: list[MemorySession] = []

@@ -17,12 +17,6 @@ from tests.hindsight.stub import StubServer
 TAGGED = HindsightScope("omp", ("project:demo",), ("project:demo",), "any")
 
 
-@pytest.fixture
-def stub() -> Iterator[StubServer]:
-    with StubServer() as server:
-        yield server
-
-
 @dataclass
 class World:
     """A backend on a stub server, with time and timers in the test's hands."""

@@ -40,12 +40,6 @@ def entry(number: int, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def stub() -> Iterator[StubServer]:
-    with StubServer() as server:
-        yield server
-
-
-@pytest.fixture
 def session(stub: StubServer, tmp_path: Path) -> Iterator[MemorySession]:
     settings = {"hindsight.apiUrl": stub.url, "hindsight.mentalModelsEnabled": False}
     with open_session(

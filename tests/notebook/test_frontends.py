@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
+
+from tests.notebook.pages import Reader
 
 ROOT = Path(__file__).resolve().parents[2]
 PAYLOAD = "<img src=x onerror=alert(1)> {1+1} deploy target"
@@ -95,20 +96,6 @@ def test_in_a_terminal_the_text_is_the_whole_display(env: dict[str, str], tmp_pa
     assert "<table" not in shown
 
 
-class _Elements(HTMLParser):
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.handlers: list[str] = []
-        self.text = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handlers += [name for name, _ in attrs if name.startswith("on")]
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 def test_nbconvert_runs_it_and_memory_text_stays_text(
     notebook: nbformat.NotebookNode, env: dict[str, str], tmp_path: Path
 ) -> None:
@@ -117,6 +104,6 @@ def test_nbconvert_runs_it_and_memory_text_stays_text(
     command = [sys.executable, "-m", "jupyter", "nbconvert", "--to", "html", "--execute", str(path)]
     done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    page = _Elements((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert page.handlers == []
+    page = Reader((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert [name for name in page.names if name.startswith("on")] == []
     assert PAYLOAD in page.text

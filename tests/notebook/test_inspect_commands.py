@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pandas as pd
@@ -22,6 +21,7 @@ from ipy_memory.inspect.explain import REASON_COLUMNS
 from ipy_memory.notebook.result import SafeFrame
 from tests.inspect.conftest import fingerprint
 from tests.notebook.conftest import Notebook
+from tests.notebook.pages import Reader
 
 NOW = "2026-06-01T12:00:00.000Z"
 
@@ -218,7 +218,7 @@ def test_invalidate_forget_and_undo(real: Notebook) -> None:
     assert len(real.run("%recall deploy").result) == 2
     assert "The deploy target is fly.io" in plain(real, f"%memory forget --dry-run {memory_id}")
     assert len(real.run("%recall deploy").result) == 2
-    assert "With it: 2 of annotations." in plain(real, f"%memory forget {memory_id}")
+    assert "With it: 2 annotations." in plain(real, f"%memory forget {memory_id}")
     assert len(real.run("%recall deploy").result) == 1
 
 
@@ -327,15 +327,6 @@ def test_without_a_backend_one_line_says_how_to_choose_one(bare: Notebook, line:
     assert "%memory use mnemopi" in ran.stdout
 
 
-class _Elements(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.found.add(tag)
-
-
 def test_stored_text_runs_and_steers_nothing(real: Notebook) -> None:
     payload = "tea <script>alert(1)</script> <img src=x onerror=y> \x1b[2J \u202e </table> $x^2$ [a](javascript:b)"
     real.shell.user_ns["payload"] = payload
@@ -348,9 +339,8 @@ def test_stored_text_runs_and_steers_nothing(real: Notebook) -> None:
     ]
     for line in [*lines, f"%memory forget --dry-run {memory_id}", "%recall --explain tea"]:
         (output,) = real.run(line).outputs
-        parser = _Elements()
-        parser.feed(output["text/html"])
-        assert parser.found <= {"table", "thead", "tbody", "tr", "th", "td", "pre", "p", "small"}, line
+        tags = Reader(output["text/html"]).tags
+        assert tags <= {"table", "thead", "tbody", "tr", "th", "td", "pre", "p", "small"}, line
         assert "\x1b" not in output["text/html"]
         assert "\u202e" not in output["text/html"]
         if "recall" not in line:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +34,6 @@ def local(bare: Notebook, tmp_path: Path) -> Notebook:
     magics.database = str(tmp_path / "mem" / "mnemopi.db")
     bare.run("%memory use mnemopi")
     return bare
-
-
-@pytest.fixture
-def stub() -> Iterator[StubServer]:
-    with StubServer() as server:
-        yield server
 
 
 @pytest.fixture
@@ -171,7 +164,7 @@ def test_the_queue_is_a_frame_and_can_be_sent_again(served: Notebook, stub: Stub
     served.run("%retain The deploy target is fly.io.")
     ran = served.run("%memory queue")
     assert [tuple(row) for row in ran.result.frame.itertuples(index=False)] == [
-        ("waiting", NOW, "The deploy target is fly.io.", "")
+        ("waiting", "2026-06-01 12:00", "The deploy target is fly.io.", "")
     ]
     stub.answer_with([{"method": "PUT"}, {"status": 503, "body": {"detail": "overloaded"}}])
     ran = served.run("%memory flush")

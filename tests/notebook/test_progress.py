@@ -144,12 +144,6 @@ def test_nothing_is_said_without_a_front_end(notebook: Notebook) -> None:
 
 
 @pytest.fixture
-def stub() -> Iterator[StubServer]:
-    with StubServer() as server:
-        yield server
-
-
-@pytest.fixture
 def kernel(stub: StubServer, tmp_path: Path) -> Iterator[Kernel]:
     """A kernel whose memory is on a server that answers when it is let."""
     settings = {"memory": {"backend": "hindsight"}, "hindsight": {"apiUrl": stub.url, "mentalModelsEnabled": False}}

@@ -1,7 +1,7 @@
-"""Fixtures around the real Hindsight server.
+"""Fixtures around Hindsight servers: the real one, and a stand-in.
 
-They never skip: a test that asks for the server fails if there can be none.  A quick run
-leaves such tests out by their marker (``-m "not hindsight"``).
+They never skip: a test that asks for the real server fails if there can be none. A quick run leaves such tests out by
+their marker (``-m "not hindsight"``).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.hindsight.stub import StubServer
 from tests.services.hindsight_server import HindsightServer, default_venv, running_server
 
 if TYPE_CHECKING:
@@ -33,3 +34,10 @@ def hindsight_bank(hindsight_server: HindsightServer) -> str:
         hindsight_server.start()
     hindsight_server.stub.requests.clear()
     return f"test-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def stub() -> Iterator[StubServer]:
+    """A stand-in for a Hindsight server."""
+    with StubServer() as server:
+        yield server

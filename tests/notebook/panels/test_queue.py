@@ -22,12 +22,6 @@ FOUND = {"id": "m1", "text": "Deploys go out on Tuesdays.", "type": "world"}
 
 
 @pytest.fixture
-def stub() -> Iterator[StubServer]:
-    with StubServer() as server:
-        yield server
-
-
-@pytest.fixture
 def timers() -> ManualTimers:
     return ManualTimers()
 
@@ -63,7 +57,7 @@ def test_the_queue_is_seen_to_drain(desk: Desk, timers: ManualTimers, stub: Stub
         {
             "key": "0",
             "state": "waiting",
-            "since": "2026-06-01 12:00:00",
+            "since": "2026-06-01 12:00",
             "text": "Deploys go out on Tuesdays.",
             "error": "",
         }
