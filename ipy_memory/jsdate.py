@@ -63,6 +63,12 @@ def minute_stamp(ms: float) -> str:
     return iso(ms)[:16].replace("T", " ")
 
 
+def shown_stamp(text: str, tz: tzinfo | None) -> str:
+    """Return a stored time as every table shows it: to the minute, in UTC; a mere date, or no time, as it is."""
+    ms = parse_ms(text, tz) if len(text) > len("2026-05-31") else None
+    return text if ms is None else iso(ms)[: -len(":00.000Z")].replace("T", " ")
+
+
 def local_iso(ms: float, tz: tzinfo | None) -> str:
     """Return local time with its offset; milliseconds only where they are not 0."""
     offset = _offset_at(int(ms), tz)

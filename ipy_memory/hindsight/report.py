@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ipy_memory.errors import HindsightError, safe_line
 from ipy_memory.hindsight.client import odd_answer
 from ipy_memory.hindsight.wire import MISSING_BANK_HINT
+from ipy_memory.jsdate import shown_stamp
 
 if TYPE_CHECKING:
     from ipy_memory.hindsight.backend import HindsightBackend
@@ -16,6 +17,8 @@ _COUNTS = (
     ("documents", "total_documents"),
     ("operations under way", "pending_operations"),
     ("operations that failed", "failed_operations"),
+)
+_TIMES = (
     ("last write", "last_memory_write_at"),
     ("last consolidation", "last_consolidated_at"),
 )
@@ -41,6 +44,7 @@ def stats(backend: HindsightBackend) -> str:
         f"Bank {bank} at {backend.service.client.origin}",
         f"- memories: {_shown(found.get('total_nodes'))}" + (f" ({by_kind})" if by_kind else ""),
         *(f"- {name}: {_shown(found.get(key))}" for name, key in _COUNTS),
+        *(f"- {name}: {shown_stamp(_shown(found.get(key)), None)}" for name, key in _TIMES),
         f"- waiting here or not known to have arrived: {len(backend.queue_rows())}",
     ]
     return "\n".join(safe_line(line) for line in lines)

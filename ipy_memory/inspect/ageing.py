@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ipy_memory.errors import BankError
 from ipy_memory.inspect.local import local_backend
+from ipy_memory.jsdate import shown_stamp
 from ipy_memory.mnemopi.ageing import RULE, Ageing, ageing
 from ipy_memory.mnemopi.consolidation import sleep_all
 from ipy_memory.mnemopi.life import MnemopiSession
@@ -13,6 +14,8 @@ from ipy_memory.mnemopi.readers import READ, WRITE
 from ipy_memory.paths import exists
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     from ipy_memory.mnemopi.readers import Target
     from ipy_memory.session import MemorySession
 
@@ -23,21 +26,21 @@ def ageing_notes(session: MemorySession) -> list[str]:
     notes = []
     for target in backend.recall_targets():
         try:
-            notes.append(_note(target.name, ageing(target.path, target.name, session.clock)))
+            notes.append(_note(target.name, ageing(target.path, target.name, session.clock), session.clock.tz))
         except BankError as error:
             notes.append(f"{target.name}: {error.message}")
     return [*notes, RULE]
 
 
-def _note(name: str, due: Ageing) -> str:
+def _note(name: str, due: Ageing, tz: tzinfo | None) -> str:
     whole, shortened, key = due.tiers
     parts = [f"{due.open} of {due.working} working memories are not summed up, {due.due} of them can be now"]
     if due.oldest:
-        parts.append(f"the oldest is of {due.oldest}")
+        parts.append(f"the oldest is of {shown_stamp(due.oldest, tz)}")
     if due.next_due:
-        parts.append(f"the next can be at {due.next_due}")
+        parts.append(f"the next can be at {shown_stamp(due.next_due, tz)}")
     parts.append(f"episodes: {whole} whole, {shortened} shortened, {key} key sentences only")
-    parts.append(f"last summed up {due.last or 'never'}")
+    parts.append(f"last summed up {shown_stamp(due.last, tz) if due.last else 'never'}")
     return f"{name}: {'; '.join(parts)}."
 
 
@@ -54,7 +57,7 @@ def _consolidated(session: MemorySession, target: Target, *, dry_run: bool) -> s
         return f"{target.name}: nothing to sum up, there is no file yet."
     due = ageing(target.path, target.name, session.clock)
     if not due.due:
-        return f"{target.name}: 0 memories considered: {_why_nothing(due)}."
+        return f"{target.name}: 0 memories considered: {_why_nothing(due, session.clock.tz)}."
     bank = backend.banks.get(target, READ if dry_run else WRITE)
     if bank is None:
         return f"{target.name}: nothing to sum up, there is no file yet."
@@ -67,7 +70,8 @@ def _consolidated(session: MemorySession, target: Target, *, dry_run: bool) -> s
     )
 
 
-def _why_nothing(due: Ageing) -> str:
+def _why_nothing(due: Ageing, tz: tzinfo | None) -> str:
     if due.open:
-        return f"{due.open} are younger than twelve hours; the next can be at {due.next_due}"
+        soonest = shown_stamp(due.next_due or "", tz)
+        return f"{due.open} are younger than twelve hours; the next can be at {soonest}"
     return f"all {due.working} are already consolidated" if due.working else "the bank is empty"

@@ -95,6 +95,9 @@ def _is_count(value: object, least: int) -> bool:
 def chain(session: MemorySession, memory_id: str, bank: str | None = None) -> DataFrame:
     """Return a memory with all that it replaced and all that replaced it, the oldest first.
 
+    It is looked for where a recall asks, or in one bank; what comes before and after it, in every bank in scope.
+    ``attrs["missing"]`` is the id of the next one where no bank in scope has it, else ``None``.
+
     Raises
     ------
     MemoryNotFoundError
@@ -104,23 +107,31 @@ def chain(session: MemorySession, memory_id: str, bank: str | None = None) -> Da
 
     backend = local_backend(session, "a chain of replacements")
     with backend.banks.lock:
-        for one in open_banks(backend, chosen_targets(backend, bank)):
-            if start := _by_id(one, memory_id):
-                return frames.memories_frame(_chain(one, start), tz=session.clock.tz)
+        asked, scope = (
+            open_banks(backend, targets) for targets in (chosen_targets(backend, bank), backend.recall_targets())
+        )
+        for one in asked:
+            if start := _by_id([one], memory_id):
+                found = _chain(list(dict.fromkeys([one, *scope])), start)
+                frame = frames.memories_frame(found, tz=session.clock.tz)
+                following = found[-1].superseded_by
+                frame.attrs["missing"] = None if following in {memory.id for memory in found} else following
+                return frame
     raise MemoryNotFoundError(f"No memory has the id {memory_id}.", hint="%memory browse lists them")
 
 
-def _chain(bank: Bank, start: Memory) -> list[Memory]:
-    """Return the line through a memory; one that goes in a circle is walked once."""
+def _chain(banks: Sequence[Bank], start: Memory) -> list[Memory]:
+    """Return the line through a memory, whose bank is the first; one that goes in a circle is walked once."""
     found = {start.id: start}
     newer = [start]
-    while (after := newer[-1].superseded_by) and after not in found and (memory := _by_id(bank, after)):
+    while (after := newer[-1].superseded_by) and after not in found and (memory := _by_id(banks, after)):
         newer.append(memory)
         found[memory.id] = memory
     older: list[Memory] = []
     waiting = [start.id]
     while waiting:
-        for memory in listing.replaced_by(bank, waiting.pop(0)):
+        replaced = waiting.pop(0)
+        for memory in (one for bank in banks for one in listing.replaced_by(bank, replaced)):
             if memory.id not in found:
                 found[memory.id] = memory
                 older.append(memory)
@@ -128,9 +139,11 @@ def _chain(bank: Bank, start: Memory) -> list[Memory]:
     return [*reversed(older), *newer]
 
 
-def _by_id(bank: Bank, memory_id: str) -> Memory | None:
-    found = listing.page([bank], listing.MEMORY_STORES, {"id": memory_id}, limit=1).memories
-    return found[0] if found else None
+def _by_id(banks: Sequence[Bank], memory_id: str) -> Memory | None:
+    for bank in banks:
+        if found := listing.page([bank], listing.MEMORY_STORES, {"id": memory_id}, limit=1).memories:
+            return found[0]
+    return None
 
 
 def checked(where: Mapping[str, Any] | None) -> dict[str, str]:

@@ -10,6 +10,7 @@ from ipy_memory.hindsight import answers
 from ipy_memory.hindsight.client import listed, odd_answer
 from ipy_memory.hindsight.one_bank import require
 from ipy_memory.js import json_text, number_text, round4
+from ipy_memory.jsdate import shown_stamp
 from ipy_memory.mnemopi.listing import Page
 from ipy_memory.model import Memory
 
@@ -100,7 +101,10 @@ def found(backend: HindsightBackend, bank: str, memory_id: str) -> dict[str, Any
 def _not_returned(backend: HindsightBackend, memory: Memory, hits: int) -> dict[str, str]:
     types, tags = backend.config.recall_types, set(backend.scope.recall_tags or ())
     if memory.state != "live":
-        return {"verdict": "expired", "reason": f"expired or invalidated at {memory.valid_until}"}
+        return {
+            "verdict": "expired",
+            "reason": f"expired or invalidated at {shown_stamp(memory.valid_until or '', None)}",
+        }
     if memory.type is not None and types and memory.type not in types:
         return {"verdict": "out of reach", "reason": f"of type {memory.type}; asked for are {', '.join(types)}"}
     if tags and memory.tags and not tags & set(memory.tags):

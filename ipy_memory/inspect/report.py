@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import platform
 import sqlite3
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipy_memory import __version__
 from ipy_memory.inspect.banks import NOT_READ, bank_rows
-from ipy_memory.jsdate import iso
+from ipy_memory.jsdate import minute_stamp
 from ipy_memory.mnemopi import reports
 from ipy_memory.mnemopi.backend import MnemopiBackend
 
@@ -22,19 +23,20 @@ _REASONS = (
     "The agent's recall can differ from this one where the agent",
     "- works in another folder, or under another scope (compare scope and banks above, and %memory scopes);",
     "- has vectors on, or another embedding model (see vectors);",
-    "- reads other settings, such as the recall limit (compare the settings below);",
+    "- reads other settings, such as the recall limit (compare the settings above);",
     "- has written or recalled since: recall counts, times and new memories change the order.",
 )
 
 
 def report_text(session: MemorySession, progress: Progress | None = None) -> str:
     """Return backend, scope, banks, vectors and settings with their origins, as text to copy."""
-    return "\n".join(_lines(session, progress))
+    home = session.env.get("HOME") or str(Path.home())
+    return reports.homely("\n".join(_lines(session, progress)), home)
 
 
 def _lines(session: MemorySession, progress: Progress | None) -> Iterator[str]:
     yield f"ipy_memory {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
-    yield f"as of {iso(session.clock.now_ms())}"
+    yield f"as of {minute_stamp(session.clock.now_ms())} UTC"
     yield ""
     yield from (f"{row.name}: {row.value}{f' ({row.origin})' if row.origin else ''}" for row in session.status())
     if isinstance(session.backend, MnemopiBackend):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -17,7 +17,7 @@ from ipy_memory.mnemopi.backend import MnemopiBackend
 from ipy_memory.mnemopi.config import engine_config
 from ipy_memory.mnemopi.readers import OpenBanks
 from ipy_memory.paths import check_path, exists
-from ipy_memory.scoping.hindsight import hindsight_scope
+from ipy_memory.scoping.hindsight import HindsightScope, hindsight_scope
 from ipy_memory.scoping.mnemopi import mnemopi_scope
 from ipy_memory.scoping.project import resolve_path
 from ipy_memory.settings import hindsight_config, load_settings, mnemopi_config
@@ -95,15 +95,44 @@ def scope_rows(session: MemorySession, query: str | None = None, *, cwd: str | N
 
 def scopes(session: MemorySession, query: str | None = None, *, cwd: str | None = None) -> DataFrame:
     """Return :func:`scope_rows` as a frame."""
+    return scopes_frame(scope_rows(session, query, cwd=cwd), session, query, cwd=cwd)
+
+
+def scopes_frame(
+    rows: Sequence[ScopeRow], session: MemorySession, query: str | None = None, *, cwd: str | None = None
+) -> DataFrame:
+    """Return rows as :func:`scopes` does."""
     from ipy_memory import frames
 
-    rows = scope_rows(session, query, cwd=cwd)
     dtypes: dict[str, Any] = {field.name: frames.TEXT for field in fields(ScopeRow)}
     dtypes |= dict.fromkeys(("write_tags", "reads", "rescued", "hits"), "object")
     dtypes |= {"in_force": "bool", "exists": "boolean"}
     frame = frames.table({name: [getattr(row, name) for row in rows] for name in dtypes}, dtypes)
     frame.attrs |= {"query": query, "cwd": session.cwd if cwd is None else resolve_path(cwd)}
     return frame
+
+
+def scope_in_force(session: MemorySession) -> ScopeRow | None:
+    """Return the row of the session's own mode; ``None`` while no backend is chosen."""
+    if session.backend is None:
+        return None
+    if isinstance(session.backend, MnemopiBackend):
+        return _local_row(session.backend, in_force=True)
+    if served := server_backend(session):
+        return _remote_row(served.config.scoping, served.scope, served.service.client.origin, in_force=True)
+    return None
+
+
+def written(row: ScopeRow) -> str:
+    """Return in words what a mode writes."""
+    tags = f", tagged {', '.join(row.write_tags)}" if row.write_tags else ""
+    return f"{row.writes}{tags}{' (no file yet)' if row.exists is False else ''}"
+
+
+def read(row: ScopeRow) -> str:
+    """Return in words what a mode reads."""
+    names = [f"{name} (rescued)" if name in row.rescued else name for name in row.reads]
+    return "; ".join(filter(None, (", ".join(names), row.read_filter)))
 
 
 def _local(session: MemorySession, settings: Settings, cwd: str, query: str | None) -> Iterator[ScopeRow]:
@@ -157,16 +186,9 @@ def _remote(session: MemorySession, settings: Settings, cwd: str, query: str | N
     url = next(row.value for row in settings.table() if row.name == "hindsight.apiUrl")  # without a password
     for mode in SCOPINGS:
         scope = hindsight_scope(replace(base, scoping=mode), cwd)
-        row = ScopeRow(
-            "hindsight",
-            mode,
-            served is not None and mode == base.scoping and cwd == session.cwd,
-            scope.bank_id,
-            write_tags=scope.retain_tags or (),
-            reads=(scope.bank_id,),
-            read_filter=filter_words(scope.recall_tags, scope.tags_match),
-            file=served.service.client.origin if served else str(url or "no server is configured"),
-        )
+        in_force = served is not None and mode == base.scoping and cwd == session.cwd
+        place = served.service.client.origin if served else str(url or "no server is configured")
+        row = _remote_row(mode, scope, place, in_force=in_force)
         if query is None:
             yield row
         elif served is None:
@@ -175,6 +197,19 @@ def _remote(session: MemorySession, settings: Settings, cwd: str, query: str | N
             service = copy(served.service)
             service.scope = scope
             yield _asked(row, partial(_served_hits, service, query))
+
+
+def _remote_row(mode: str, scope: HindsightScope, place: str, *, in_force: bool) -> ScopeRow:
+    return ScopeRow(
+        "hindsight",
+        mode,
+        in_force,
+        scope.bank_id,
+        write_tags=scope.retain_tags or (),
+        reads=(scope.bank_id,),
+        read_filter=filter_words(scope.recall_tags, scope.tags_match),
+        file=place,
+    )
 
 
 def _served_hits(service: Service, query: str) -> tuple[Hit, ...]:

@@ -42,7 +42,7 @@ class Selected:
     skipped
         Id -> why it was left alone.
     backups
-        Copies of the banks that were made.
+        Copies of the banks that were made just now.
     summaries
         Live summaries of the memories, which stay.
     """
@@ -93,6 +93,7 @@ def invalidate_all(
         return _curated(served, [id_ for ids in wanted.values() for id_ in ids], "invalidated", confirm)
     backend = local_backend(session, "editing a selection")
     targets = {name: _target(backend, name) for name in wanted}
+    had = tuple(backend.backups)
     edits: list[Edited] = []
     counts: dict[str, int] = {}
     skipped: dict[str, str] = {}
@@ -109,11 +110,7 @@ def invalidate_all(
             edits += _ended(backend, bank, able, replacement)
     if edits:
         backend.edits.append(tuple(edits))
-    copies = tuple(
-        shown_path(backend.backups[t.path], backend.home)
-        for t in targets.values()
-        if confirm and t.path in backend.backups
-    )
+    copies = tuple(shown_path(copy, backend.home) for path, copy in backend.backups.items() if path not in had)
     return Selected("invalidated", confirm, tuple(edits), counts, skipped, copies, tuple(staying))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -217,6 +218,12 @@ def _index(connection: sqlite3.Connection, name: str, count: str | None) -> Chec
 def _orphans(connection: sqlite3.Connection, name: str, query: str) -> Check:
     number = connection.execute(query).fetchone()[0]
     return Check(name, PASSED) if not number else Check(name, FAILED, f"{number} {name}")
+
+
+def homely(text: str, home: str) -> str:
+    """Return a text in which every path below the home folder begins with ``~``."""
+    at_home = rf"(?<![\w./-]){re.escape(home.rstrip('/'))}(?![\w.-])"
+    return re.sub(at_home, "~", text) if len(home) > 1 else text
 
 
 def shown_path(path: str | os.PathLike[str], home: str) -> str:

@@ -5,6 +5,8 @@ Nothing is shown or saved here. Memory text and names are drawn as they are, nev
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import MissingFeatureError, ToolInputError
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#555555")
 """The Okabe-Ito colours, which people who see few colours can tell apart."""
+
+TIERS = {"working": COLOURS[0], "episodic": COLOURS[1], "facts": COLOURS[2], "fact": COLOURS[2]}
+"""What has a colour of its own, the same in every picture."""
 
 _DAY_MS = 86_400_000
 _MANY_DAYS = 62
@@ -75,7 +80,7 @@ def timeline(memories: DataFrame, by: str = "bank", ax: Axes | None = None) -> A
     kinds = dated[by].fillna("none")
     counts = dated.assign(when=when, kind=kinds).groupby(["when", "kind"]).size().unstack(fill_value=0)
     below: Any = 0
-    for colour, kind in zip(_colours(len(counts.columns)), counts.columns, strict=True):
+    for colour, kind in zip(_colours(counts.columns), counts.columns, strict=True):
         ax.bar(counts.index, counts[kind], width, bottom=below, color=colour, label=_drawn(str(kind)))
         below = below + counts[kind]
     if "state" in dated:
@@ -161,7 +166,7 @@ def _bars(frame: DataFrame, ax: Axes | None, title: str) -> Axes:
     if frame.empty:
         ax.set_title(f"{title}: nothing to draw")
         return ax
-    colours: Any = _colours(len(frame.columns))
+    colours: Any = _colours(frame.columns)
     drawn: Axes = frame.plot.barh(stacked=True, ax=ax, color=colours, width=0.7)
     drawn.set_title(title)
     drawn.legend(loc="upper left", bbox_to_anchor=(1, 1))
@@ -175,12 +180,15 @@ def _axes(height: float = 3.6) -> Axes:
         raise MissingFeatureError(
             "Plots need matplotlib, which is not installed.", hint="pip install 'ipy_memory[plot]'"
         ) from error
-    made: Axes = plt.subplots(figsize=(8, height), layout="constrained")[1]
+    made: Axes = plt.subplots(figsize=(8, height), layout="constrained", facecolor="white")[1]
     return made
 
 
-def _colours(number: int) -> list[str]:
-    return [COLOURS[place % len(COLOURS)] for place in range(number)]
+def _colours(names: Iterable[Any]) -> list[str]:
+    """Return a colour for each name: a tier's own, the others in turn."""
+    kinds = list(map(str, names))
+    others = cycle([one for one in COLOURS if one not in {TIERS.get(kind) for kind in kinds}])
+    return [TIERS.get(kind) or next(others) for kind in kinds]
 
 
 def _label(row: dict[Any, Any]) -> str:

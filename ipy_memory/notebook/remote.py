@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipy_memory.errors import MagicError
+from ipy_memory.jsdate import shown_stamp
 from ipy_memory.notebook.parse import Flag, whole_number
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def remote_banks(backend: HindsightBackend, page: int) -> TableResult:
             one.name,
             "in use" if one.in_use else "",
             "" if one.memories is None else str(one.memories),
-            one.last_write or "",
+            shown_stamp(one.last_write or "", None),
         )
         for one in found
     ]

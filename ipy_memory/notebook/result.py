@@ -29,6 +29,10 @@ SHORT = 100
 SHOWN = 500
 """How many rows of a list are shown at most; a front end takes seconds for thousands."""
 
+_DATE = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d)?", re.ASCII)
+_WIDE = ("content", "memory", "text", "best hit")
+"""Columns that are read, not looked up: they keep a width that can be read in."""
+
 _RECALL_TABLE = ("id", "date", "score", "source", "bank", "tier", "type", "length")
 _RETAIN_TABLE = ("id", "bank", "state", "context")
 
@@ -53,19 +57,27 @@ def escaped(text: str) -> str:
 
 def html_block(text: str) -> str:
     """Return text as a preformatted block that keeps its lines, wraps, and is left alone by formula renderers."""
-    style = "white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; text-align: left"
+    style = "margin: 0; white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; text-align: left"
     return f'<pre class="tex2jax_ignore mathjax_ignore" style="{style}">{escaped(text)}</pre>'
 
 
 def html_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows of text as a table."""
-    left = 'style="text-align: left"'
-    head = "".join(f'<th scope="col" {left}>{escaped(header)}</th>' for header in headers)
-    body = "".join("<tr>" + "".join(f"<td {left}>{escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    head = "".join(
+        f'<th scope="col" style="text-align: left{"; min-width: 18em" if header in _WIDE else ""}">'
+        f"{escaped(header)}</th>"
+        for header in headers
+    )
+    body = "".join("<tr>" + "".join(map(_html_cell, row)) + "</tr>" for row in rows)
     return (
         f'<table class="dataframe tex2jax_ignore mathjax_ignore"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table>"
     )
+
+
+def _html_cell(text: str) -> str:
+    whole = "; white-space: nowrap" if _DATE.fullmatch(text) else ""
+    return f'<td style="text-align: left{whole}">{escaped(text)}</td>'
 
 
 def html_notes(notes: Sequence[str]) -> str:
@@ -137,7 +149,7 @@ class RecallFrame(_ShownFrame):
         shown = [
             {
                 **row,
-                "date": str(row["date"]).split(" ")[0],
+                "date": short(row["date"]),
                 "score": "" if row["score"] != row["score"] else f"{row['score']:.4f}",
                 "length": f"{row['full_length']}, cut" if row["truncated"] else row["full_length"],
             }
@@ -163,6 +175,8 @@ class ListFrame(_ShownFrame):
         The rows.
     columns
         Those to show; columns without any value are left out.
+    shown
+        The same rows as they are to be shown, where that differs.
     notes
         Sentences for a person, below the table.
     empty
@@ -176,20 +190,22 @@ class ListFrame(_ShownFrame):
         data: DataFrame,
         columns: Sequence[str],
         *,
+        shown: DataFrame | None = None,
         notes: Sequence[str] = (),
         empty: str = "Nothing to list.",
         quiet: bool = False,
         first: Sequence[int] = (),
     ) -> None:
         super().__init__(data, quiet=quiet)
-        if len(data) > SHOWN:
-            notes = [*notes, *_cut(data)]
-            data = data.iloc[list(first)[:SHOWN] or slice(SHOWN)]
-        shown = [name for name in columns if any(_cell(value) for value in data[name])]
-        cells = [[short(row[name]) for name in shown] for row in data[shown].to_dict("records")]
-        table = text_table(cells, shown) if shown else empty
+        rows = data if shown is None else shown
+        if len(rows) > SHOWN:
+            notes = [*notes, *_cut(rows)]
+            rows = rows.iloc[list(first)[:SHOWN] or slice(SHOWN)]
+        filled = [name for name in columns if any(_cell(value) for value in rows[name])]
+        cells = [[short(row[name]) for name in filled] for row in rows[filled].to_dict("records")]
+        table = text_table(cells, filled) if filled else empty
         self.attrs |= {"text": "\n".join([table, *notes]), "notes": list(notes)}
-        object.__setattr__(self, "_shown", html_table(shown, cells) if shown else html_block(empty))
+        object.__setattr__(self, "_shown", html_table(filled, cells) if filled else html_block(empty))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         html = object.__getattribute__(self, "_shown") + html_notes(self.attrs["notes"])

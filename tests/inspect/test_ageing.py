@@ -27,7 +27,7 @@ def test_consolidating_says_how_many_memories_and_why_none(open_here: OpenSessio
     assert consolidate_now(session) == [f"{bank}: nothing to sum up, there is no file yet."]
     session.retain([f"Note {number} about the ferry" for number in range(3)])
     assert consolidate_now(session) == [
-        f"{bank}: 0 memories considered: 3 are younger than twelve hours; the next can be at 2026-06-02T00:00:00.000Z."
+        f"{bank}: 0 memories considered: 3 are younger than twelve hours; the next can be at 2026-06-02 00:00."
     ]
     clock.advance(13 * HOUR_MS)
     assert "3 of 3 working memories are not summed up, 3 of them can be now" in ageing_notes(session)[0]

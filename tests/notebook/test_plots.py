@@ -123,3 +123,24 @@ def test_without_matplotlib_the_error_names_the_extra(monkeypatch: pytest.Monkey
     with pytest.raises(MissingFeatureError) as caught:
         plots.decay()
     assert "ipy_memory[plot]" in str(caught.value.hint)
+
+
+def colours(ax: plt.Axes) -> dict[str, object]:
+    """Return the colour of each kind."""
+    return {str(bars.get_label()): mpl.colors.to_hex(bars.patches[0].get_facecolor()) for bars in ax.containers}
+
+
+def test_a_tier_has_one_colour_in_every_picture() -> None:
+    memories = [
+        Memory(store, "shop", store, "x", timestamp="2026-06-01T10:00:00Z")
+        for store in ("episodic", "fact", "triple", "working")
+    ]
+    drawn = colours(plots.timeline(memories_frame(memories), by="store"))
+    stats = pd.DataFrame({"name": ["shop"], "working": [1], "episodic": [2], "facts": [3]})
+    held = colours(plots.banks(stats))
+    assert (drawn["working"], drawn["episodic"], drawn["fact"]) == (held["working"], held["episodic"], held["facts"])
+    assert len(set(drawn.values())) == 4
+
+
+def test_a_picture_has_a_ground_of_its_own_in_every_theme() -> None:
+    assert plots.decay().figure.get_facecolor() == (1, 1, 1, 1)

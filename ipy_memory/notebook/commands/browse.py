@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ipy_memory.jsdate import shown_stamp
 from ipy_memory.notebook.commands import command, one_word, table
 from ipy_memory.notebook.parse import Flag, Parsed, variable, whole_number
 
@@ -81,6 +82,10 @@ def chain(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     from ipy_memory.inspect import browse as browsing
     from ipy_memory.notebook.result import ListFrame
 
-    found = browsing.chain(magics.session, one_word(parsed, "one id", "chain").removeprefix("memory://"))
-    columns = ("id", "date", "state", "superseded_by", "valid_until", "content")
-    return ListFrame(found, columns, quiet=parsed.quiet)
+    session = magics.session
+    found = browsing.chain(session, one_word(parsed, "one id", "chain").removeprefix("memory://"))
+    ends = [shown_stamp(end, session.clock.tz) if isinstance(end, str) else end for end in found["valid_until"]]
+    columns = ("id", "date", "bank", "state", "superseded_by", "valid_until", "content")
+    missing = found.attrs["missing"]
+    notes = [f"Memory {missing}, which comes next, is in no bank in scope."] if missing else []
+    return ListFrame(found, columns, shown=found.assign(valid_until=ends), notes=notes, quiet=parsed.quiet)

@@ -6,14 +6,33 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import EditRefusedError, MagicError, MemoryNotFoundError
+from ipy_memory.mnemopi.reports import shown_path
 from ipy_memory.notebook.commands import command, id_and_text, one_word
 from ipy_memory.notebook.parse import Flag, Parsed, variable
 from ipy_memory.redact import redact_counted
 
 if TYPE_CHECKING:
-    from ipy_memory.mnemopi.edit import Edited
+    from collections.abc import Collection, Sequence
+    from pathlib import Path
+
+    from ipy_memory.mnemopi.backend import MnemopiBackend
+    from ipy_memory.mnemopi.edit import Edited, Operation
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import TextResult
+
+_ROWS = {
+    "annotations": ("annotation", "annotations"),
+    "memory_embeddings": ("vector", "vectors"),
+    "memoria_facts": ("extracted fact", "extracted facts"),
+    "memoria_instructions": ("instruction", "instructions"),
+    "memoria_kg": ("triple", "triples"),
+    "memoria_preferences": ("preference", "preferences"),
+    "memoria_timelines": ("event", "events"),
+    "gists": ("gist", "gists"),
+    "facts": ("fact", "facts"),
+    "graph_edges": ("link", "links"),
+}
+"""What a row of a table is called, one and several."""
 
 FACT = "facts are made from memories: change or forget the memory that it came from"
 """What to do where a fact was to be edited."""
@@ -53,15 +72,8 @@ def update(magics: MemoryMagics, parsed: Parsed) -> TextResult:
         raise MagicError(
             "there is nothing to change", hint="type the new text behind the id, or --importance X in front of it"
         )
-    done = magics.session.change(
-        "update",
-        _id(memory_id),
-        content=content,
-        importance=importance,
-        force="force" in parsed.flags,
-        dry_run="dry-run" in parsed.flags,
-    )
-    return _shown(magics, parsed, done, content)
+    force = "force" in parsed.flags
+    return _changed(magics, parsed, "update", memory_id, content=content, importance=importance, force=force)
 
 
 @command(
@@ -82,10 +94,7 @@ def invalidate(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     name = parsed.flags.get("frame")
     if name is None:
         memory_id = one_word(parsed, "one id", "invalidate")
-        done = magics.session.change(
-            "invalidate", _id(memory_id), replacement_id=parsed.flags.get("by"), dry_run="dry-run" in parsed.flags
-        )
-        return _shown(magics, parsed, done, None)
+        return _changed(magics, parsed, "invalidate", memory_id, replacement_id=parsed.flags.get("by"))
     if parsed.text.strip():
         raise MagicError("--frame already says which memories", hint="leave the id out")
     from ipy_memory.inspect.selection import invalidate_all
@@ -108,9 +117,7 @@ def invalidate(magics: MemoryMagics, parsed: Parsed) -> TextResult:
 def forget(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Delete one memory."""
     memory_id = one_word(parsed, "one id", "forget")
-    purge = "purge" in parsed.flags
-    done = magics.session.change("forget", _id(memory_id), purge=purge, dry_run="dry-run" in parsed.flags)
-    return _shown(magics, parsed, done, None, purged=purge)
+    return _changed(magics, parsed, "forget", memory_id, purge="purge" in parsed.flags)
 
 
 @command("undo", "", "Take back the last update or invalidation of this session, a selection's as one.")
@@ -124,8 +131,18 @@ def undo(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     return TextResult(undo_last(magics.session))
 
 
-def _id(typed: str) -> str:
-    return typed.strip().removeprefix("memory://")
+def _changed(magics: MemoryMagics, parsed: Parsed, op: Operation, memory_id: str, **given: Any) -> TextResult:
+    """Carry out an edit; say what was done, and where the copy is that was made of the bank at its first edit."""
+    from ipy_memory.mnemopi.backend import MnemopiBackend
+
+    dry = "dry-run" in parsed.flags
+    backend = magics.session.backend
+    had = tuple(backend.backups) if isinstance(backend, MnemopiBackend) else ()
+    done = magics.session.change(op, memory_id.strip().removeprefix("memory://"), dry_run=dry, **given)
+    copies: list[str] = []
+    if isinstance(backend, MnemopiBackend) and not dry:
+        copies = _copies_left(backend, done) if given.get("purge") else _copies_made(backend, had)
+    return _shown(done, given.get("content"), copies, dry=dry)
 
 
 def _content(magics: MemoryMagics, name: str | None, typed: str) -> str | None:
@@ -147,17 +164,14 @@ def _variable(magics: MemoryMagics, name: str) -> Any:
     return magics.shell.user_ns[name]
 
 
-def _shown(
-    magics: MemoryMagics, parsed: Parsed, done: Edited, content: str | None, *, purged: bool = False
-) -> TextResult:
-    """Return what was done or would be, the difference of an update, and where the copy of the bank is."""
+def _shown(done: Edited, content: str | None, copies: Sequence[str], *, dry: bool) -> TextResult:
+    """Return what was done or would be, the difference of an update, and what is said of copies."""
     from ipy_memory.notebook.result import TextResult, visible
 
     if done.status == "not_found":
         raise MemoryNotFoundError(done.text, hint="%memory browse lists ids; only working memories can be changed")
     if done.status == "not_editable":
         raise EditRefusedError(done.text, hint=FACT)
-    dry = "dry-run" in parsed.flags
     lines = [f"Dry run: nothing was written. It would say: {done.text}" if dry else done.text]
     notes = []
     if content is not None and done.before is not None:
@@ -170,22 +184,29 @@ def _shown(
     elif dry and done.before is not None:
         lines.append(done.before.content)
     if done.along:
-        notes.append(f"With it: {', '.join(f'{number} of {table}' for table, number in done.along.items())}.")
+        notes.append(f"With it: {', '.join(counted(number, table) for table, number in done.along.items())}.")
     notes += [
         f"Its summary {one} stays and can be recalled; to end it: %memory invalidate {one}" for one in done.summaries
     ]
-    notes += _copies(magics, purged=purged) if not dry else []
-    return TextResult(visible("\n".join([*lines, *notes])))
+    return TextResult(visible("\n".join([*lines, *notes, *copies])))
 
 
-def _copies(magics: MemoryMagics, *, purged: bool) -> list[str]:
-    from ipy_memory.inspect.local import local_backend
+def counted(number: int, table: str) -> str:
+    """Return how many rows of a table in words."""
+    one, more = _ROWS.get(table, (f"row of {table}", f"rows of {table}"))
+    return f"{number} {one if number == 1 else more}"
+
+
+def _copies_made(backend: MnemopiBackend, had: Collection[Path]) -> list[str]:
+    made = [shown_path(copy, backend.home) for path, copy in backend.backups.items() if path not in had]
+    return [f"Copy of the bank from before this session's first edit: {copy}" for copy in made]
+
+
+def _copies_left(backend: MnemopiBackend, done: Edited) -> list[str]:
     from ipy_memory.mnemopi.change import backups
-    from ipy_memory.mnemopi.reports import shown_path
 
-    backend = local_backend(magics.session, "editing")
-    made = list(backend.backups.values())
-    if not purged:
-        return [f"Copy of the bank from before this session's first edit: {shown_path(c, backend.home)}" for c in made]
-    left = [shown_path(copy, backend.home) for target in backend.edit_targets() for copy in backups(target.path)]
+    # A forgotten text may be gone from every bank since an earlier purge: then any of them may have had it.
+    targets = backend.edit_targets()
+    edited = [target for target in targets if target.name == done.bank] or targets
+    left = [shown_path(copy, backend.home) for target in edited for copy in backups(target.path)]
     return [f"Earlier copies of the bank may still hold the text: {', '.join(left)}"] if left else []

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import HindsightError, MagicError
+from ipy_memory.jsdate import shown_stamp
 from ipy_memory.notebook.commands import command
 from ipy_memory.notebook.parse import Flag, Parsed, one_of
 from ipy_memory.notebook.remote import remote
@@ -48,7 +49,8 @@ def _history(backend: HindsightBackend, model_id: str) -> str:
     for version in backend.service.client.get_mental_model_history(backend.retain_bank, model_id):
         if isinstance(version, dict):
             older = _text(version.get("previous_content"))
-            parts.append(f"changed at {_text(version.get('changed_at'))}:\n{mental_models.diff(older, newer)}")
+            when = shown_stamp(_text(version.get("changed_at")), None)
+            parts.append(f"changed at {when}:\n{mental_models.diff(older, newer)}")
             newer = older
     return "\n\n".join(parts) or f"Mental model {model_id} has no earlier versions."
 

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
     from ipy_memory.notebook.result import ListFrame, TableResult
 
 BANK_COLUMNS = ("name", "use", "reason", "working", "episodic", "facts", "size", "last_memory", "cwds", "error")
-SCOPE_COLUMNS = (
-    *("backend", "mode", "in_force", "writes", "write_tags", "reads", "read_filter", "rescued", "file", "exists"),
-    *("hits", "top", "note"),
-)
+SCOPE_COLUMNS = ("backend", "mode", "writes", "reads", "hits", "best hit", "note")
 
 
 @command(
@@ -47,10 +44,29 @@ def banks(magics: MemoryMagics, parsed: Parsed) -> ListFrame | TableResult:
 )
 def scopes(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     """Compare the modes of both backends; nothing is counted or written."""
+    from ipy_memory.frames import DataFrame
     from ipy_memory.inspect import scopes as comparing
     from ipy_memory.notebook.result import ListFrame
 
     query = parsed.text if parsed.text.strip() or parsed.ended else None
-    found = comparing.scopes(magics.session, query, cwd=parsed.flags.get("folder"))
-    found["in_force"] = found["in_force"].map({True: "yes", False: ""})
-    return ListFrame(found, SCOPE_COLUMNS, quiet=parsed.quiet)
+    folder, session = parsed.flags.get("folder"), magics.session
+    rows = comparing.scope_rows(session, query, cwd=folder)
+    shown = [
+        (
+            row.backend,
+            f"{row.mode} (in force)" if row.in_force else row.mode,
+            comparing.written(row),
+            comparing.read(row),
+            None if row.hits is None else len(row.hits),
+            row.top,
+            row.note,
+        )
+        for row in rows
+    ]
+    return ListFrame(
+        comparing.scopes_frame(rows, session, query, cwd=folder),
+        SCOPE_COLUMNS,
+        shown=DataFrame(shown, columns=list(SCOPE_COLUMNS), dtype="object"),
+        notes=["The frame of this result also has files, ids of hits, tags and filters in columns of their own."],
+        quiet=parsed.quiet,
+    )

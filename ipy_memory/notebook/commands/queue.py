@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipy_memory.errors import HindsightError, MagicError, safe_line
+from ipy_memory.jsdate import shown_stamp
 from ipy_memory.notebook.commands import command
 from ipy_memory.notebook.parse import Flag, Parsed
 from ipy_memory.notebook.remote import PAGE, pages, remote, remote_if_any
@@ -33,7 +34,7 @@ def queue(magics: MemoryMagics, parsed: Parsed) -> TableResult:
         notes.append("unknown: may have arrived; %memory flush --resend --unknown sends it again, maybe twice.")
     return TableResult(
         ("state", "queued at", "text", "error"),
-        [(row.state, row.queued_at, row.text, safe_line(row.error or "")) for row in rows],
+        [(row.state, shown_stamp(row.queued_at, None), row.text, safe_line(row.error or "")) for row in rows],
         notes=notes,
     )
 
@@ -114,7 +115,7 @@ def operations(magics: MemoryMagics, parsed: Parsed) -> TableResult:
             one.kind,
             one.outcome,
             *("" if n is None else str(n) for n in (one.items, one.facts)),
-            one.created or "",
+            shown_stamp(one.created or "", None),
         )
         for one in found
     ]

@@ -47,7 +47,7 @@ def record(magics: MemoryMagics, parsed: Parsed) -> TextResult:
         return TextResult(state)
     messages = session.messages if recorder else recording.latest_cells(magics.shell, PREVIEW_CELLS)
     shown = recording.preview(messages) or "(nothing yet)"
-    head = "With recording on, " if recorder is None else "From each cell on, "
+    head = "With recording on, " if recorder is None else "While recording is on, "
     return TextResult(f"{head}{destination(session)}\nAs it would be written:\n\n{shown}")
 
 

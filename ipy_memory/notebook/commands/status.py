@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def status(magics: MemoryMagics, parsed: Parsed) -> TableResult:
     """Show the session, then every setting that is not at its default; credentials are masked (E-03)."""
     from ipy_memory.backends import SUPPORTED
+    from ipy_memory.mnemopi.reports import homely
     from ipy_memory.notebook.result import TableResult
 
     if parsed.text.strip():
@@ -31,15 +32,11 @@ def status(magics: MemoryMagics, parsed: Parsed) -> TableResult:
         if row.name == "note" and magics.cwd:
             continue  # a project folder that was named stays, wherever the process goes
         origin = row.origin or (session.settings.origin(behind[row.name]) if row.name in behind else "")
-        rows.append((row.name, _homely(row.value, home), _homely(origin, home)))
+        rows.append((row.name, homely(row.value, home), homely(origin, home)))
     rows += [
-        (row.name, _homely(str(row.value), home), _homely(row.origin, home))
+        (row.name, homely(str(row.value), home), homely(row.origin, home))
         for row in session.settings.table()
         if row.origin != "default" and row.name not in {"memory.backend", *behind.values()}
     ]
     notes = [] if chosen else ["No memory backend is chosen: choose one with %memory use mnemopi (or hindsight)."]
     return TableResult(("what", "value", "from"), rows, notes=notes)
-
-
-def _homely(text: str, home: str) -> str:
-    return text.replace(f"{home}/", "~/") if len(home) > 1 else text

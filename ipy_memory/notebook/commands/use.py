@@ -40,8 +40,12 @@ def use(magics: MemoryMagics, parsed: Parsed) -> TextResult:
 )
 def scope(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Choose the scoping; what waits to be sent goes to the old bank first (S-13)."""
+    from ipy_memory.inspect.scopes import read, scope_in_force, written
     from ipy_memory.notebook.result import TextResult
 
     chosen = one_of("the scope", one_word(parsed, "one scope", "scope"), SCOPINGS)
     magics.scope = chosen
-    return TextResult(f"Memory scope of this notebook: {magics.scope}")
+    lines = [f"Memory scope of this notebook: {magics.scope}"]
+    if row := scope_in_force(magics.session):
+        lines += [f"writes: {written(row)}", f"reads: {read(row)}"]
+    return TextResult("\n".join(lines))

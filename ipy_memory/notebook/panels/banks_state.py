@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ipy_memory.inspect.banks import NOT_READ, bank_rows
+from ipy_memory.jsdate import shown_stamp
 from ipy_memory.mnemopi import reports
 from ipy_memory.mnemopi.backend import MnemopiBackend
 from ipy_memory.notebook.panels.state import PanelState
@@ -70,7 +71,7 @@ def _local(session: MemorySession) -> list[BankRow]:
             "; ".join(filter(None, (row.reason, row.error))),
             None if row.size is None or row.error else row.tally.working,
             None if row.size is None or row.error else row.tally.episodic,
-            (row.tally.last_memory or "")[:10] or None,
+            shown_stamp(row.tally.last_memory or "", session.clock.tz) or None,
             reports.shown_path(row.path, home),
         )
         for row in bank_rows(session)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.jsdate import shown_stamp
 from ipy_memory.notebook.panels.banks_state import BanksState
 from ipy_memory.notebook.panels.memory_state import MemoryState
 from ipy_memory.notebook.panels.recall_state import RecallState
@@ -15,6 +16,7 @@ from ipy_memory.notebook.result import escaped, html_block, html_notes, html_tab
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import tzinfo
 
     from ipy_memory.model import Hit
     from ipy_memory.notebook.panels.state import PanelState
@@ -68,14 +70,14 @@ class Table:
         return text_table(cells, [column["label"] for column in self.columns])
 
 
-def hit_table(hits: Mapping[str, Hit]) -> Table:
-    """Return hits as a table."""
+def hit_table(hits: Mapping[str, Hit], tz: tzinfo | None) -> Table:
+    """Return hits as a table; ``tz`` is the zone of stored times that name none."""
     rows = [
         {
             "key": key,
             "id": visible(hit.id or ""),
             "score": hit.score,
-            "date": visible((hit.timestamp or "")[:10]),
+            "date": visible(shown_stamp(hit.timestamp or "", tz)),
             "bank": visible(hit.bank or ""),
             "content": visible(hit.content),
         }
@@ -111,7 +113,7 @@ def queue_table(state: RetainState) -> Table:
         {
             "key": str(place),
             "state": row.state,
-            "since": row.queued_at[:19].replace("T", " "),
+            "since": shown_stamp(row.queued_at, None),
             "text": visible(row.text),
             "error": visible(row.error or ""),
         }
@@ -129,7 +131,7 @@ def memory_facts(state: MemoryState) -> list[tuple[str, str]]:
         known: dict[str, object] = {
             "id": state.hit.id,
             "bank": state.hit.bank,
-            "date": state.hit.timestamp,
+            "date": _when(state.hit.timestamp, state),
             "type": state.hit.type,
         }
     else:
@@ -138,15 +140,19 @@ def memory_facts(state: MemoryState) -> list[tuple[str, str]]:
             "bank": memory.bank,
             "store": memory.store,
             "source": memory.source,
-            "date": memory.timestamp,
+            "date": _when(memory.timestamp, state),
             "importance": memory.importance,
             "veracity": memory.veracity,
             "type": memory.type,
             "recalled": memory.recall_count,
-            "invalid since": memory.valid_until,
+            "invalid since": _when(memory.valid_until, state),
             "replaced by": memory.superseded_by,
         }
     return [(name, visible(str(value))) for name, value in known.items() if value is not None]
+
+
+def _when(stamp: str | None, state: MemoryState) -> str | None:
+    return None if stamp is None else shown_stamp(stamp, state.tz)
 
 
 def page(state: PanelState) -> tuple[str, str]:
@@ -162,7 +168,7 @@ def page(state: PanelState) -> tuple[str, str]:
             parts = _retain(state)
         case ReflectState():
             parts = [("line", f"question: {state.query or '(none yet)'}")]
-            parts += [("block", state.text), ("table", hit_table(state.hits))] if state.text else []
+            parts += [("block", state.text), ("table", hit_table(state.hits, state.tz))] if state.text else []
         case _:
             parts = []
     if state.status:
@@ -180,7 +186,7 @@ def _recall(state: RecallState) -> list[_Part]:
     parts: list[_Part] = [("line", f"query: {state.query or '(none yet)'}")]
     if state.banks:
         parts.append(("line", f"banks: {', '.join(state.banks)}"))
-    parts.append(("table", hit_table(state.hits)))
+    parts.append(("table", hit_table(state.hits, state.tz)))
     parts += [("line", note) for note in state.notes]
     return parts + (_memory(state.memory) if state.memory.text else [])
 

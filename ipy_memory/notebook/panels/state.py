@@ -15,6 +15,8 @@ from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.notebook.result import visible
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     from ipy_memory.model import Hit
     from ipy_memory.notebook.panels.desk import Desk
 
@@ -54,6 +56,11 @@ class PanelState:
         self.question: Question | None = None
         self.on_change: Callable[[], None] = _nothing
         desk.join(self)
+
+    @property
+    def tz(self) -> tzinfo | None:
+        """Zone of stored times that name none."""
+        return self.desk.session.clock.tz
 
     def attempt(self, action: Callable[[], None]) -> None:
         """Carry an action out for a view; whatever goes wrong becomes the status, and nothing is raised."""

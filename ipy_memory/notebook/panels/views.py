@@ -71,7 +71,7 @@ class RecallView(View[RecallState]):
         self.query.value = state.query
         show_scope(self.scope, state.desk.scope)
         label = f"{count(len(state.hits))} recalled for {state.query}" if state.query else "no query yet"
-        show_table(self.table, hit_table(state.hits), label)
+        show_table(self.table, hit_table(state.hits, state.tz), label)
         self.table.selected = state.selected
         self.table.marked = list(state.marked)
         self.notes.value = html_notes(state.notes)
@@ -166,7 +166,9 @@ class ReflectView(View[ReflectState]):
     def draw(self) -> None:
         """Show the answer and its hits."""
         self.answered.value = html_block(self.state.text) if self.state.text else ""
-        show_table(self.table, hit_table(self.state.hits), f"{count(len(self.state.hits))} behind the answer")
+        show_table(
+            self.table, hit_table(self.state.hits, self.state.tz), f"{count(len(self.state.hits))} behind the answer"
+        )
 
 
 _VIEWS: dict[type, Any] = {
