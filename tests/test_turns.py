@@ -1,3 +1,5 @@
+"""Turns of a conversation as text: what is left out, what is cut, what is asked."""
+
 from __future__ import annotations
 
 import pytest

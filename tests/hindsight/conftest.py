@@ -1,3 +1,5 @@
+"""A Hindsight backend in front of a stand-in server, with time and ids that stand still."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

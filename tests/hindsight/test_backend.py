@@ -1,3 +1,5 @@
+"""The Hindsight backend: tools, queue, automatic recall and retention, moving, ending."""
+
 from __future__ import annotations
 
 import logging

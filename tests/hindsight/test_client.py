@@ -1,3 +1,5 @@
+"""One request an endpoint: what is sent, what answers become, and how failures are told."""
+
 from __future__ import annotations
 
 import logging

@@ -1,3 +1,5 @@
+"""Mental models: how they are shown, compared and seeded."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The queue: when it sends, what becomes of what was not sent, and what is sent again."""
+
 from __future__ import annotations
 
 import threading

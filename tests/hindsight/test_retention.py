@@ -1,3 +1,5 @@
+"""Automatic retention: which turns go into which document."""
+
 from __future__ import annotations
 
 import pytest
