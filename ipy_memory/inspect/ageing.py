@@ -65,9 +65,13 @@ def _consolidated(session: MemorySession, target: Target, *, dry_run: bool) -> s
     aged = sum(value for value in done.get("degradation", {}).values() if isinstance(value, int) and value is not True)
     verb = "would be summed up" if dry_run else "summed up"
     return (
-        f"{target.name}: {due.due} memories considered, {done['items_consolidated']} {verb} into"
-        f" {done['summaries_created']} episodes; {aged} episodes aged."
+        f"{target.name}: {due.due} {'memory' if due.due == 1 else 'memories'} considered,"
+        f" {done['items_consolidated']} {verb} into {_episodes(done['summaries_created'])}; {_episodes(aged)} aged."
     )
+
+
+def _episodes(number: int) -> str:
+    return f"{number} {'episode' if number == 1 else 'episodes'}"
 
 
 def _why_nothing(due: Ageing, tz: tzinfo | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipy_memory.errors import MagicError
-from ipy_memory.jsdate import shown_stamp
 from ipy_memory.notebook.parse import Flag, whole_number
 
 if TYPE_CHECKING:
@@ -45,14 +44,14 @@ def remote_banks(backend: HindsightBackend, page: int) -> TableResult:
             one.name,
             "in use" if one.in_use else "",
             "" if one.memories is None else str(one.memories),
-            shown_stamp(one.last_write or "", None),
+            one.last_write or "",
         )
         for one in found
     ]
     notes = [pages(page, len(rows), overview.BANKS_A_PAGE, total)]
     if page == 1 and total == len(rows) and not any(one.in_use for one in found):
         notes.append(f"Bank {backend.retain_bank}, which is in use, is not there yet: the first retain makes it.")
-    return TableResult(("bank", "", "memories", "last write"), rows, notes=notes)
+    return TableResult(("bank", "", "memories", "last write"), rows, dates=("last write",), notes=notes)
 
 
 def pages(page: int, shown: int, size: int, total: int) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js
 from ipy_memory.frames import DataFrame
+from ipy_memory.jsdate import shown_stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -267,11 +268,25 @@ class ReflectResult(TextResult):
 
 
 class TableResult(TextResult):
-    """Rows of text: an aligned plain text, an HTML table, and (when asked for) a frame."""
+    """Rows of text: an aligned plain text, an HTML table, and (when asked for) a frame.
 
-    def __init__(self, headers: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[str] = ()) -> None:
-        text = "\n".join([text_table(rows, headers), *notes])
-        super().__init__(text, table=html_table(headers, rows), notes=notes)
+    ``dates`` names columns of stored times, which are shown to the minute.
+    """
+
+    def __init__(
+        self,
+        headers: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        *,
+        dates: Sequence[str] = (),
+        notes: Sequence[str] = (),
+    ) -> None:
+        shown = [
+            [shown_stamp(cell, None) if header in dates else cell for header, cell in zip(headers, row, strict=True)]
+            for row in rows
+        ]
+        text = "\n".join([text_table(shown, headers), *notes])
+        super().__init__(text, table=html_table(headers, shown), notes=notes)
         self.headers = tuple(headers)
         self.rows = [tuple(row) for row in rows]
         self.frame = DataFrame(self.rows, columns=list(headers))

@@ -164,8 +164,9 @@ def test_the_queue_is_a_frame_and_can_be_sent_again(served: Notebook, stub: Stub
     served.run("%retain The deploy target is fly.io.")
     ran = served.run("%memory queue")
     assert [tuple(row) for row in ran.result.frame.itertuples(index=False)] == [
-        ("waiting", "2026-06-01 12:00", "The deploy target is fly.io.", "")
+        ("waiting", NOW, "The deploy target is fly.io.", "")
     ]
+    assert "waiting  2026-06-01 12:00  The deploy target" in ran.outputs[0]["text/plain"]
     stub.answer_with([{"method": "PUT"}, {"status": 503, "body": {"detail": "overloaded"}}])
     ran = served.run("%memory flush")
     assert ran.stderr == "Hindsight: Memory retention failed for 1 memory: retainBatch failed: overloaded\n"

@@ -33,7 +33,9 @@ def banks(magics: MemoryMagics, parsed: Parsed) -> ListFrame | TableResult:
     if server := remote_if_any(magics):
         return remote_banks(server, parsed.flags.get("page", 1))
     found = listing.banks(magics.session, magics.progress("banks"))
-    return ListFrame(found, BANK_COLUMNS, notes=[f"{len(found)} banks."], quiet=parsed.quiet)
+    return ListFrame(
+        found, BANK_COLUMNS, notes=[f"{len(found)} bank{'' if len(found) == 1 else 's'}."], quiet=parsed.quiet
+    )
 
 
 @command(

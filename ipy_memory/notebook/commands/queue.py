@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipy_memory.errors import HindsightError, MagicError, safe_line
-from ipy_memory.jsdate import shown_stamp
 from ipy_memory.notebook.commands import command
 from ipy_memory.notebook.parse import Flag, Parsed
 from ipy_memory.notebook.remote import PAGE, pages, remote, remote_if_any
@@ -34,7 +33,8 @@ def queue(magics: MemoryMagics, parsed: Parsed) -> TableResult:
         notes.append("unknown: may have arrived; %memory flush --resend --unknown sends it again, maybe twice.")
     return TableResult(
         ("state", "queued at", "text", "error"),
-        [(row.state, shown_stamp(row.queued_at, None), row.text, safe_line(row.error or "")) for row in rows],
+        [(row.state, row.queued_at, row.text, safe_line(row.error or "")) for row in rows],
+        dates=("queued at",),
         notes=notes,
     )
 
@@ -115,12 +115,12 @@ def operations(magics: MemoryMagics, parsed: Parsed) -> TableResult:
             one.kind,
             one.outcome,
             *("" if n is None else str(n) for n in (one.items, one.facts)),
-            shown_stamp(one.created or "", None),
+            one.created or "",
         )
         for one in found
     ]
     notes = [pages(page, len(rows), overview.OPERATIONS_A_PAGE, total), *_barren(backend)]
-    return TableResult(("id", "kind", "outcome", "items", "memories", "since"), rows, notes=notes)
+    return TableResult(("id", "kind", "outcome", "items", "memories", "since"), rows, dates=("since",), notes=notes)
 
 
 def _count(count: int) -> str:
