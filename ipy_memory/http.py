@@ -41,38 +41,13 @@ class ExchangeStopped(Exception):
     """The caller asked to give the exchange up."""
 
 
-def client(
-    base_url: str = "",
-    headers: Mapping[str, str] | None = None,
-    *,
-    connect_seconds: float = 5.0,
-    read_seconds: float = 30.0,
-    total_seconds: float | None = None,
-    transport: httpx.BaseTransport | None = None,
-) -> httpx.Client:
-    """Return a synchronous client that follows no redirect; a request may override its time-outs.
-
-    Parameters
-    ----------
-    base_url
-        What relative URLs are joined to.
-    headers
-        Sent with every request.
-    connect_seconds, read_seconds
-        How long to wait for a connection (also for sending and for a free one), and between bytes of an answer.
-    total_seconds
-        How long a request may take in all, from the first byte out to the last byte in; ``None`` sets no limit.
-        A request overrides it with ``extensions={"total": seconds}``.
-    transport
-        Another way to the network (tests); it knows no total limit.
-    """
+def client(transport: httpx.BaseTransport | None = None) -> httpx.Client:
+    """Return a synchronous client that follows no redirect; ``transport`` is another way to the network (tests)."""
     import httpx
 
     from ipy_memory.transport import TimedTransport
 
-    timeout = httpx.Timeout(connect_seconds, read=read_seconds)
-    transport = transport or TimedTransport(total_seconds)
-    return httpx.Client(base_url=base_url, headers=headers, timeout=timeout, transport=transport)
+    return httpx.Client(transport=transport or TimedTransport())
 
 
 def exchange(

@@ -115,15 +115,15 @@ def clamp01(value: float) -> float:
     return 0.0 if value <= 0 else 1.0 if value >= 1 else value
 
 
-def to_fixed(value: float, digits: int = 1) -> str:
-    """Return ``value.toFixed(digits)``: the exact binary value, ties away from zero (R-10)."""
+def to_fixed(value: float) -> str:
+    """Return ``value.toFixed(1)``: the exact binary value, ties away from zero (R-10)."""
     if not math.isfinite(value):
         return number_text(value)
     if abs(value) >= 1e21:
         return number_text(value)
     from decimal import ROUND_HALF_UP, Decimal
 
-    text = str(Decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP))
+    text = str(Decimal(value).quantize(Decimal("0.1"), rounding=ROUND_HALF_UP))
     return text.lstrip("-") if value == 0 else text
 
 

@@ -79,7 +79,6 @@ class SessionLife:
         session_id: str,
         started: str | None = None,
         resumed: bool = False,
-        backend: LivingBackend | None = None,
         embedder: Embedder | None = None,
         completion: Callable[[str], str | None] | None = None,
     ) -> None:
@@ -96,7 +95,7 @@ class SessionLife:
         self.messages: list[Message] = []
         self.failures: list[Failure] = []
         self.notices: list[Notice] = []
-        self.backend = backend
+        self.backend: LivingBackend | None = None
         self._embedder = embedder
         self._completion = completion
         self._begun = False

@@ -44,16 +44,15 @@ _ERRORS = [
 
 
 class TimedTransport(httpx.BaseTransport):
-    """Carries requests, each within ``total_seconds`` (``None``: no limit) or its own ``extensions["total"]``."""
+    """Carries requests, each within the limit of its own ``extensions``."""
 
-    def __init__(self, total_seconds: float | None) -> None:
-        self._total = total_seconds
+    def __init__(self) -> None:
         self._limit = _Limit()
         self._pools: dict[tuple[str, str | None], Any] = {}
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; its answer's body is read later, within the same limit."""
-        total = request.extensions.get(TOTAL, self._total)
+        total = request.extensions.get(TOTAL)
         self._limit.end = None if total is None else time.monotonic() + total
         self._limit.stop = request.extensions.get(STOP)
         url = request.url

@@ -73,7 +73,7 @@ class Wire:
         broken: tuple[type[Exception], ...] = (*http.failures(), http.AnswerTooLarge, UnicodeError)
         try:
             if self._http is None:
-                self._http = http.client(transport=self._transport)
+                self._http = http.client(self._transport)
             answer = http.exchange(
                 self._http,
                 method,

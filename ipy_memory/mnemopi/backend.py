@@ -85,10 +85,9 @@ class MnemopiBackend(BanksInScope):
         touch: bool = True,
         cancel: Event | None = None,
         traces: list[Trace] | None = None,
-        watch: Sequence[str] = (),
     ) -> Answer:
         """Return the merged hits of every bank in scope (R-18 to R-21, R-29, R-31, R-34)."""
-        found = self.ask(query, limit=limit, touch=touch, cancel=cancel, traces=traces, watch=watch)
+        found = self.ask(query, limit=limit, touch=touch, cancel=cancel, traces=traces)
         notes = [text.bank_failed(bank, str(error)) for bank, error in found.failures]
         notes += [text.index_damaged(bank.name) for bank in self.banks.all() if bank.memo.pop(DAMAGED, None)]
         notes += [text.bank_renamed(name, written) for name, written in self.renamed.items()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING
 
 from ipy_memory.errors import MemoryToolkitError
@@ -11,8 +10,6 @@ from ipy_memory.mnemopi.endpoint import Endpoint, shown
 from ipy_memory.mnemopi.extraction import NOTHING, plain_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import httpx
 
     from ipy_memory.settings import MnemopiConfig
@@ -31,8 +28,6 @@ class RemoteCompletion:
         Sent as a bearer token if not empty.
     transport
         Another way to the network (tests).
-    wait
-        Lets seconds pass between attempts.
     """
 
     def __init__(
@@ -42,11 +37,10 @@ class RemoteCompletion:
         api_key: str | None = None,
         *,
         transport: httpx.BaseTransport | None = None,
-        wait: Callable[[float], None] = time.sleep,
     ) -> None:
         self.model = model
         self.place = shown(url)
-        self._endpoint = Endpoint(url, api_key, transport=transport, wait=wait)
+        self._endpoint = Endpoint(url, api_key, transport=transport)
 
     def __call__(self, prompt: str) -> str:
         """Return the answer without the model's reasoning.

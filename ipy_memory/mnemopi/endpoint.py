@@ -87,7 +87,7 @@ class Endpoint:
 
     def _exchange(self, path: str, content: bytes) -> http.HttpAnswer:
         if self._http is None:
-            self._http = http.client(transport=self._transport)
+            self._http = http.client(self._transport)
         return http.exchange(
             self._http,
             "POST",

@@ -49,9 +49,9 @@ def bank_scope(configured: str | None, cwd: str, scoping: str, *, process_cwd: s
     return BankScope(shared, project, shared, project, recalled)
 
 
-def mnemopi_scope(config: MnemopiConfig, cwd: str, *, process_cwd: str | None = None) -> BankScope:
+def mnemopi_scope(config: MnemopiConfig, cwd: str) -> BankScope:
     """Return the banks of a directory under the settings in force."""
-    return bank_scope(config.bank, cwd, config.scoping, process_cwd=process_cwd)
+    return bank_scope(config.bank, cwd, config.scoping)
 
 
 def project_bank(configured: str | None, cwd: str, *, process_cwd: str | None = None) -> str:

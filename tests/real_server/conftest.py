@@ -60,8 +60,8 @@ class Agent:
             ids=ids,
             timers=timers,
             session_id=session_id,
-            backend=self.backend,
         )
+        self.session.backend = self.backend
 
     @property
     def bank(self) -> str:
