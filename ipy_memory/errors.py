@@ -217,6 +217,8 @@ class HindsightError(MemoryToolkitError):
         The parsed body, or its text.
     unknown
         Whether the server may have carried out the request although no answer came.
+    where, hint
+        What it happened to, and what to do.
     """
 
     def __init__(

@@ -70,6 +70,10 @@ class HindsightBackend:
         As resolved when the session starts (S-13).
     session_id
         Stored with everything this session retains.
+    clock, ids, timers
+        Time, ids, and what runs later.
+    transport
+        Another way to the network (tests).
     notify
         Told of batches that were not sent (Q-09).
     started

@@ -61,7 +61,13 @@ class HindsightClient:
     token
         Sent as bearer token, and shown nowhere (E-03).
     tz
-        The local zone, in which instants are written.
+        The local zone, in which instants are written; the system's where it is ``None``.
+    user_agent
+        What the client says it is.
+    limits
+        Milliseconds that each kind of request may take.
+    transport
+        Another way to the network (tests).
     """
 
     def __init__(
@@ -107,9 +113,20 @@ class HindsightClient:
         operation_id: str | None = None,
         limit_ms: float | None = None,
     ) -> Any:
-        """Store items in one request (Q-08); ``document_id`` is for items without their own.
+        """Store items in one request (Q-08).
 
-        ``limit_ms`` tightens the time-out, ``operation_id`` makes a repeat harmless.
+        Parameters
+        ----------
+        bank, items
+            What is stored where.
+        document_id, document_tags
+            The document of items that name none, and its tags.
+        async_
+            Whether the server answers before it has read the items.
+        operation_id
+            Makes a repeat under the same id harmless.
+        limit_ms
+            Milliseconds, where they are to be fewer than the limit for retains.
         """
         extra = {"document_tags": document_tags, "async": async_, "operation_id": operation_id}
         limit = self.limits.retain_ms if limit_ms is None else min(limit_ms, self.limits.retain_ms)
@@ -156,7 +173,23 @@ class HindsightClient:
         tags_match: str | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> Any:
-        """Search a bank (R-23, R-24); ``stop`` is asked now and then whether to give up (R-25)."""
+        """Search a bank (R-23, R-24).
+
+        Parameters
+        ----------
+        bank, query
+            What is asked where.
+        types
+            Kinds of facts; none or an empty list leaves the choice to the server.
+        max_tokens
+            How much text may come back, in the server's tokens.
+        budget
+            How thoroughly it searches: ``low``, ``mid`` or ``high``.
+        tags, tags_match
+            Which memories may come back; ``any`` also lets those through that have no tag.
+        stop
+            Asked now and then whether to give up (R-25).
+        """
         body = _given(
             query=query, types=types or None, max_tokens=max_tokens, budget=budget, tags=tags, tags_match=tags_match
         )

@@ -107,6 +107,8 @@ class RetainQueue:
     ----------
     send
         Carries a batch to the server.
+    clock, ids, timers
+        Time, the ids of repeatable batches, and what sends a batch that has waited long enough.
     owned
         Whether the session still has this state; a batch of a state that it gave up is dropped (Q-06).
     failed

@@ -87,6 +87,10 @@ class AutoRetention:
 
     Parameters
     ----------
+    service
+        The bank that the documents go to.
+    clock
+        Says what is now.
     started
         The time stamp of the session's header; an unreadable one stands for now.
     again_ms

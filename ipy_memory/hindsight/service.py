@@ -68,6 +68,10 @@ class Service:
         As they were when the session began (S-13).
     known
         Banks that need no PUT any more; shared with whoever shares the server (B-01).
+    tz
+        The local zone, in which instants are written; the system's where it is ``None``.
+    transport
+        Another way to the network (tests).
     """
 
     def __init__(

@@ -122,6 +122,8 @@ def verdicts(
 
     Parameters
     ----------
+    session
+        On local banks.
     query
         As for ``session.recall``.
     limit

@@ -98,6 +98,12 @@ class Bank:
             The file; its folder is made if ``create``.
         name
             The bank's name.
+        clock, ids
+            Time, and where ids of new rows come from.
+        config
+            The engine's numbers and switches; those of the real system by default.
+        embedder, completion
+            What computes vectors and reads facts, where anything does.
         create
             Whether a missing file is made; otherwise it is an error.
 

@@ -134,6 +134,8 @@ def forget(bank: Bank, memory_id: str, *, purge: bool = False) -> bool:
 
     Parameters
     ----------
+    bank, memory_id
+        Which memory of which bank; the bank is open for writing.
     purge
         Also delete its triples, the reviews of it and the summaries of it alone, and rewrite the file so that no
         byte of the text stays in it.

@@ -86,6 +86,12 @@ def edit(
     ----------
     banks
         In the order of R-13: the bank that is written, the recall banks, the shared bank.
+    op, memory_id
+        What is done to which memory.
+    content, importance
+        What an update writes; the importance is held between 0 and 1.
+    replacement_id
+        The memory that stands in for an invalidated one.
     preview_chars
         Refuse an update whose content is the memory's own preview of this length (M-06); ``None`` asks nothing.
     base

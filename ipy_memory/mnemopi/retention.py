@@ -47,7 +47,13 @@ def due(
     last
         The last user turn that is stored already.
     every
-        How many new user turns make a transcript; ``forced`` takes what there is.
+        How many new user turns make a transcript.
+    session_id, cwd
+        Of the session; they go into what is stored.
+    now_ms
+        The instant, in milliseconds since 1970.
+    forced
+        Take what there is, be it less than ``every``.
     extract
         Whether facts are read out of the user's own messages.
     """
