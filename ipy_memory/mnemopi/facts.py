@@ -39,7 +39,7 @@ class _Fact:
 
     @property
     def content(self) -> str:
-        return self.object or f"{self.subject} {self.predicate}"
+        return self.object or js.trim(f"{self.subject} {self.predicate}")
 
     @property
     def searchable(self) -> str:

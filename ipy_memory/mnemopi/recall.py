@@ -239,7 +239,7 @@ def _find(bank: Bank, tier: Tier, question: Question, limit: float, vector: Sequ
         compared = window(bank, tier, visible, vector)
         alike = compared.compare(vector)
         # Equals keep the order of their ids.
-        nearest = sorted(range(len(alike)), key=alike.__getitem__, reverse=True)[: math.ceil(limit)]
+        nearest = sorted(range(len(alike)), key=alike.__getitem__, reverse=True)[: math.trunc(limit)]
         near = [compared.rowids[place] for place in nearest]
         rows = stored.by_rowid(bank, tier, visible, near)
         found |= {rowid: Found(rows[rowid]) for rowid in near if rowid not in found}

@@ -320,9 +320,8 @@ def temporal_factor(weight: float, temporal: float) -> float:
 
 def final_score(base: float, factors: Factors) -> float:
     """Return the score with time, ageing and trust, rounded to four digits."""
-    for factor in factors:
-        base *= factor
-    return js.round4(base)
+    recency, temporal, tier, veracity, current = factors
+    return js.round4(base * recency * temporal * tier * (veracity * current))
 
 
 def tier_factor(degradation: float | None) -> float:

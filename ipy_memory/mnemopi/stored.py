@@ -42,9 +42,7 @@ class Tier:
         return "id" if self.by_id else "rowid"
 
 
-WORKING = Tier(
-    "working", "working_memory", "fts_working", "CASE WHEN length({embed_text}) > 0 THEN {embed_text} END", by_id=True
-)
+WORKING = Tier("working", "working_memory", "fts_working", "{embed_text}", by_id=True)
 EPISODIC = Tier("episodic", "episodic_memory", "fts_episodes", "NULL", by_id=False, extra=("summary_of", "tier"))
 
 _COLUMNS = (
@@ -197,8 +195,8 @@ def _read(bank: Bank, tier: Tier, visible: Visibility, kept: _Kept, key: str, mi
         f"SELECT {', '.join(columns)} FROM {tier.table} WHERE {key} IN (SELECT value FROM json_each(?))",
         (*live_values, *all_values, json_list(missing)),
     ):
-        text = as_text(content) or ""
-        looked_in = text if searched is None else as_text(searched) or ""
+        text = _text(content) or ""
+        looked_in = _text(searched) or text
         stored = Stored(
             rowid, as_text(id_) or "", text, looked_in, is_live=bool(is_live), is_visible=bool(is_visible), cells=cells
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ipy_memory.js import well_formed
 from ipy_memory.mnemopi.embeddings import clipped
 
 SIZE = 24
@@ -15,7 +16,7 @@ def vector_of(text: str, size: int = SIZE) -> list[float]:
     counts = [0.0] * size
     for word in text.lower().split(" "):
         hashed = 2166136261
-        for byte in word.encode("utf-8", "replace"):
+        for byte in well_formed(word).encode():
             hashed = ((hashed ^ byte) * 16777619) & 0xFFFFFFFF
         counts[hashed % size] += 1 + (hashed >> 8) % 7
     return counts

@@ -474,3 +474,42 @@ def test_a_word_more_is_worth_six_hundredths_from_four_words_on(
         scores = {hit.id: hit.score or 0.0 for hit in recall(bank, query, 2, IN_CHANNEL)}
         assert scores["plain"] - scores["repeated"] == pytest.approx(ahead, abs=1e-9)
         assert ids(recall(bank, query, 1, IN_CHANNEL)) == [first]
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (RecallOptions(source=""), {"none", "empty", "bob"}),
+        (RecallOptions(author_id=""), {"empty"}),
+        (RecallOptions(author_id="bob", channel_id=""), {"bob", "far"}),
+        (RecallOptions(channel_id=""), {"none", "empty", "bob"}),
+    ],
+)
+def test_what_an_empty_text_asks_for(tmp_path: Path, options: RecallOptions, found: set[str]) -> None:
+    with Bank.open(tmp_path / "authors.db", "proj", clock=CLOCK) as bank:
+        for id_, author, session in (
+            ("none", None, "proj"),
+            ("empty", "", "proj"),
+            ("bob", "bob", "proj"),
+            ("far", "bob", "else"),
+        ):
+            row = {"id": id_, "content": "alpha", "author_id": author, "session_id": session, "channel_id": ""}
+            insert(bank.connection, "working_memory", row)
+        assert set(ids(recall(bank, "alpha", 9, options))) == found
+
+
+def test_half_a_row_more_than_fifty_leaves_no_full_text(tmp_path: Path) -> None:
+    with Bank.open(tmp_path / "half.db", "proj", clock=CLOCK) as bank:
+        insert(bank.connection, "working_memory", {"id": "a", "content": "alpha beta"})
+        origins = [(recall(bank, "alpha", k)[0].explanation or "").split()[1] for k in (2.7, 18, 18.5, 19)]
+    assert origins == ["fts", "fts", "fallback", "fts"]
+
+
+def test_a_cell_of_bytes_is_no_text(tmp_path: Path) -> None:
+    with Bank.open(tmp_path / "bytes.db", "proj", clock=CLOCK) as bank:
+        insert(bank.connection, "working_memory", {"id": "a", "content": "alpha", "source": b"x", "timestamp": b"2026"})
+        insert(bank.connection, "working_memory", {"id": "b", "content": b"alpha"})
+        insert(bank.connection, "working_memory", {"id": "c", "content": "alpha", "embed_text": b"beta"})
+        hits = {hit.id: hit for hit in recall(bank, "alpha beta", 9)}
+    assert {id_: hit.parts.keyword for id_, hit in hits.items()} == {"a": 0.5, "c": 0.5}
+    assert (hits["a"].source, hits["a"].timestamp) == (None, None)

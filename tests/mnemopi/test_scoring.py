@@ -189,3 +189,25 @@ def test_time_counts_only_with_a_weight() -> None:
     for recency, weight, score in ((1, 0, 0.5), (0, 0, 0.35), (1, 0.45, 0.725)):
         of_time = scoring.recency_factor(recency), scoring.temporal_factor(weight, 1)
         assert scoring.final_score(0.5, Factors(*of_time, tier=1, veracity=1, current=1)) == score
+
+
+# On a tie at the fifth digit the order of the products decides; what stands here is what the real engine answers.
+@pytest.mark.parametrize(
+    ("lexical", "importance", "score"),
+    [(0.625, 0.182, 0.3676), (0.625, 0.9925, 0.5297), (0.875, 0.081, 0.4974)],
+)
+def test_the_last_digit_of_a_working_memory(lexical: float, importance: float, score: float) -> None:
+    base = scoring.working_base(Evidence(lexical, 0, 0, importance), 0.2)
+    assert scoring.final_score(base, Factors(1, 1, 1, 1, 1)) == score
+
+
+@pytest.mark.parametrize(
+    ("base", "factors", "score"),
+    [
+        (scoring.working_base(Evidence(2 / 3, 1, 0, 0.625), 0.2), Factors(1, 1.45, 1, 0.8, 1.35), 0.7525),
+        (scoring.working_base(Evidence(0.25, 0, 0, 0), 0.2), Factors(1, 1.45, 1, 0.7, 0.72), 0.0914),
+        (scoring.episodic_base(Evidence(0.5, 1, 0, 0.13), (0.5, 0.3, 0.2)), Factors(1, 1.45, 0.7, 0.5, 1.35), 0.2741),
+    ],
+)
+def test_the_last_digit_after_all_factors(base: float, factors: Factors, score: float) -> None:
+    assert scoring.final_score(base, factors) == score
