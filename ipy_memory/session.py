@@ -45,6 +45,7 @@ from ipy_memory.tools import (
     RETAIN,
     SPECS,
     Tool,
+    as_items,
     check_input,
     check_limit,
     create_tool,
@@ -559,7 +560,7 @@ def _item(item: str | RetainItem | Mapping[str, str], context: str | None) -> Re
         item = RetainItem(item, context)
     given = {"content": item.content, "context": item.context} if isinstance(item, RetainItem) else item
     check_input(RETAIN, {"items": [_without_none(given) if isinstance(given, Mapping) else given]})
-    return item if isinstance(item, RetainItem) else RetainItem(item["content"], item.get("context", context))
+    return item if isinstance(item, RetainItem) else as_items([item], context)[0]
 
 
 def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:

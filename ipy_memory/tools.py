@@ -6,7 +6,7 @@ Usable without IPython; the magics and panels call the same objects.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING, Any, Protocol
@@ -282,11 +282,16 @@ def create_tool(name: str, host: ToolHost, *, backend: str, api_url: str | None 
         return None
     calls: Mapping[str, Callable[..., ToolResult]] = {
         "recall": lambda query: run_recall(host, query),
-        "retain": lambda items: run_retain(host, [RetainItem(i["content"], i.get("context")) for i in items]),
+        "retain": lambda items: run_retain(host, as_items(items)),
         "reflect": lambda query, context=None: run_reflect(host, query, context),
         "memory_edit": host.edit_memory,
     }
     return Tool(spec_for(name, backend), calls[name])
+
+
+def as_items(given: Iterable[Mapping[str, str]], context: str | None = None) -> list[RetainItem]:
+    """Return the items of a checked retain input; ``context`` is for those that say none."""
+    return [RetainItem(item["content"], item.get("context", context)) for item in given]
 
 
 def run_recall(

@@ -186,7 +186,7 @@ class HindsightClient:
         budget
             How thoroughly it searches: ``low``, ``mid`` or ``high``.
         tags, tags_match
-            Which memories may come back; ``any`` also lets those through that have no tag.
+            Which memories may come back; ``any`` and ``all`` also let those through that have no tag.
         stop
             Asked now and then whether to give up (R-25).
         """

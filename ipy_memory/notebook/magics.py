@@ -342,7 +342,7 @@ def _items(text: str, flags: Mapping[str, Any]) -> list[RetainItem]:
     if not isinstance(given, list):
         raise MagicError("--json takes a list of items", hint='as in [{"content": "…", "context": "…"}]')
     tools.check_input(tools.RETAIN, {"items": given})
-    return [RetainItem(item["content"], item.get("context", context)) for item in given]
+    return tools.as_items(given, context)
 
 
 def load(shell: InteractiveShell) -> None:
