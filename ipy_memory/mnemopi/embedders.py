@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "https://openrouter.ai/api/v1"
 """The endpoint of models that name a provider, when no other is given."""
-
-_JS_NUMBER = re.compile(r"[+-]?(?:Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)", re.ASCII)
 
 
 class HttpEmbedder:
@@ -242,7 +239,4 @@ def _number(value: Any) -> float:
         return 0.0
     if isinstance(value, bool | float):
         return float(value)
-    text = js.trim(value) if isinstance(value, str) else "NaN"
-    if not text:
-        return 0.0
-    return float(text) if _JS_NUMBER.fullmatch(text) else math.nan
+    return js.to_number(value) if isinstance(value, str) else math.nan

@@ -19,6 +19,7 @@ from ipy_memory.errors import MagicError, MemoryToolkitError, safe_line
 from ipy_memory.notebook import commands, complete, failures, literal
 from ipy_memory.notebook.parse import Parsed, Spec, parse
 from ipy_memory.notebook.specs import BACKENDS, MEMORY, RECALL, REFLECT, RETAIN
+from ipy_memory.notebook.variables import text_of
 from ipy_memory.settings_table import SCOPINGS
 
 if TYPE_CHECKING:
@@ -295,16 +296,7 @@ class MemoryMagics(Magics):
             if parsed.text or parsed.ended:
                 return parsed.text
             raise MagicError(f"%{spec.name} needs a text", hint=f"type it after %{spec.name}, or see %{spec.name} -h")
-        if parsed.text.strip():
-            raise MagicError("--from already says where the text comes from", hint="leave one of the two out")
-        if name not in self.shell.user_ns:
-            raise MagicError(f"there is no variable {name}", hint="run the cell that makes it, or mend the name")
-        value = self.shell.user_ns[name]
-        if not isinstance(value, str):
-            raise MagicError(
-                f"variable {name} holds a {type(value).__name__}, not a text", hint="str() of it may be what is meant"
-            )
-        return value
+        return text_of(self.shell, name, parsed.text)
 
     def _out(self, result: _Result, parsed: Parsed) -> _Result:
         if "out" in parsed.flags:

@@ -10,7 +10,7 @@ from ipy_memory.notebook.parse import Flag, Spec, variable, whole_number
 BACKENDS = (*SUPPORTED, "off")
 """What a notebook can choose; the agent knows further backends, which have no tools."""
 
-_FROM = Flag("from", "take the text from this Python variable", "NAME", variable)
+FROM = Flag("from", "take the text from this Python variable", "NAME", variable)
 _OUT = Flag("out", "also bind the result to this variable", "NAME", variable)
 _BANK = Flag("bank", "ask this one bank, of the database folder or of the server, read-only", "NAME")
 _NO_TOUCH = Flag("no-touch", "leave the recall counters as they are")
@@ -20,7 +20,7 @@ RECALL = Spec(
     ("%recall [flags] QUERY", "%%recall [flags]      (the query is the cell)"),
     "Search memory: shows exactly what the agent would see, and returns the hits as a DataFrame.",
     (
-        _FROM,
+        FROM,
         Flag("limit", "at most this many hits", "N", whole_number),
         _BANK,
         Flag("explain", "add to the frame why each hit has its score"),
@@ -33,7 +33,7 @@ RETAIN = Spec(
     ("%retain [flags] TEXT", "%%retain [flags]      (the text is the cell)"),
     "Store a memory: the text as typed, as one item.",
     (
-        _FROM,
+        FROM,
         Flag("lines", "one item for each line that is not blank"),
         Flag("json", 'items from a JSON list of {"content": …, "context": …}'),
         Flag("context", "where the text comes from; quote it if it has blanks", "TEXT"),
@@ -44,7 +44,7 @@ REFLECT = Spec(
     "reflect",
     ("%reflect [flags] QUESTION", "%%reflect [flags]      (the question is the cell)"),
     "Answer a question from memory as a whole; the result keeps the hits it used as .frame.",
-    (_FROM, Flag("context", "more to consider; quote it if it has blanks", "TEXT"), _BANK, _NO_TOUCH, _OUT),
+    (FROM, Flag("context", "more to consider; quote it if it has blanks", "TEXT"), _BANK, _NO_TOUCH, _OUT),
 )
 MEMORY = Spec(
     "memory",

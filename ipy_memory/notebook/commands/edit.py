@@ -9,6 +9,8 @@ from ipy_memory.errors import EditRefusedError, MagicError, MemoryNotFoundError
 from ipy_memory.mnemopi.reports import shown_path
 from ipy_memory.notebook.commands import command, id_and_text, one_word
 from ipy_memory.notebook.parse import Flag, Parsed, variable
+from ipy_memory.notebook.specs import FROM
+from ipy_memory.notebook.variables import text_of, value_of
 from ipy_memory.redact import redact_counted
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ def _weight(text: str) -> float:
     "ID [TEXT]",
     "Replace the whole text of a memory, or its importance.",
     flags=(
-        Flag("from", "take the text from this Python variable", "NAME", variable),
+        FROM,
         Flag("importance", "how much it weighs, from 0 to 1", "X", _weight),
         Flag("force", "also a text that is only the cut preview of the memory"),
         _DRY_RUN,
@@ -66,7 +68,8 @@ def update(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     memory_id, typed = id_and_text(parsed, "update")
     if not memory_id.strip():
         raise MagicError("%memory update takes an id and a text", hint="see %memory update -h")
-    content = _content(magics, parsed.flags.get("from"), typed)
+    source = parsed.flags.get("from")
+    content = text_of(magics.shell, source, typed) if source is not None else typed or None
     importance = parsed.flags.get("importance")
     if content is None and importance is None:
         raise MagicError(
@@ -101,7 +104,7 @@ def invalidate(magics: MemoryMagics, parsed: Parsed) -> TextResult:
 
     confirm = "yes" in parsed.flags and "dry-run" not in parsed.flags
     selected = invalidate_all(
-        magics.session, _variable(magics, name), replacement=parsed.flags.get("by"), confirm=confirm
+        magics.session, value_of(magics.shell, name), replacement=parsed.flags.get("by"), confirm=confirm
     )
     if not selected.done and selected.count:
         return TextResult(f"{selected}\nTo do it: %memory invalidate --frame {name} --yes")
@@ -143,25 +146,6 @@ def _changed(magics: MemoryMagics, parsed: Parsed, op: Operation, memory_id: str
     if isinstance(backend, MnemopiBackend) and not dry:
         copies = _copies_left(backend, done) if given.get("purge") else _copies_made(backend, had)
     return _shown(done, given.get("content"), copies, dry=dry)
-
-
-def _content(magics: MemoryMagics, name: str | None, typed: str) -> str | None:
-    if name is None:
-        return typed or None
-    if typed.strip():
-        raise MagicError("--from already says where the text comes from", hint="leave one of the two out")
-    value = _variable(magics, name)
-    if not isinstance(value, str):
-        raise MagicError(
-            f"variable {name} holds a {type(value).__name__}, not a text", hint="str() of it may be what is meant"
-        )
-    return value
-
-
-def _variable(magics: MemoryMagics, name: str) -> Any:
-    if name not in magics.shell.user_ns:
-        raise MagicError(f"there is no variable {name}", hint="run the cell that makes it, or mend the name")
-    return magics.shell.user_ns[name]
 
 
 def _shown(done: Edited, content: str | None, copies: Sequence[str], *, dry: bool) -> TextResult:

@@ -1,0 +1,29 @@
+"""A notebook's own variables, as the flags of the magics name them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ipy_memory.errors import MagicError
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+
+def value_of(shell: InteractiveShell, name: str) -> Any:
+    """Return what a variable holds, or raise :class:`MagicError`."""
+    if name not in shell.user_ns:
+        raise MagicError(f"there is no variable {name}", hint="run the cell that makes it, or mend the name")
+    return shell.user_ns[name]
+
+
+def text_of(shell: InteractiveShell, name: str, typed: str) -> str:
+    """Return the text of the variable that ``--from`` names; nothing may have been ``typed`` beside it."""
+    if typed.strip():
+        raise MagicError("--from already says where the text comes from", hint="leave one of the two out")
+    value = value_of(shell, name)
+    if not isinstance(value, str):
+        raise MagicError(
+            f"variable {name} holds a {type(value).__name__}, not a text", hint="str() of it may be what is meant"
+        )
+    return value
