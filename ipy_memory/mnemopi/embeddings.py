@@ -94,6 +94,9 @@ class QueryCache:
 QUERIES = QueryCache()
 
 
+_DROP_OLDER_FORM = "UPDATE episodic_memory SET binary_vector = NULL WHERE binary_vector IS NOT NULL"
+
+
 def store_vectors(bank: Bank, texts: Mapping[str, str]) -> int:
     """Compute and store the vectors of memories, and return how many were stored.
 
@@ -153,7 +156,7 @@ def reindex(bank: Bank, progress: Callable[[int, int], object] | None = None, *,
         )
     with bank.transaction() as connection:
         connection.execute("DELETE FROM memory_embeddings WHERE model IS NOT ?", (embedder.model,))
-        connection.execute("UPDATE episodic_memory SET binary_vector = NULL WHERE binary_vector IS NOT NULL")
+        connection.execute(_DROP_OLDER_FORM)
     return stored
 
 
@@ -172,7 +175,7 @@ def reconcile(bank: Bank) -> int:
         ).fetchone()
         if changed:
             connection.execute("DELETE FROM memory_embeddings")
-            connection.execute("UPDATE episodic_memory SET binary_vector = NULL WHERE binary_vector IS NOT NULL")
+            connection.execute(_DROP_OLDER_FORM)
         known = _known(bank, embedder.model)
     return store_vectors(bank, {memory_id: text for memory_id, text in _live_texts(bank) if memory_id not in known})
 

@@ -68,6 +68,7 @@ def _memories(table: str) -> _Shape:
     return _Shape(table, own | more | about)
 
 
+_STATEMENT = "{subject} || ' ' || {predicate} || ' ' || {object}"
 _SHAPES: Mapping[str, _Shape] = {
     "working": _memories("working_memory"),
     "episodic": _memories("episodic_memory"),
@@ -75,7 +76,7 @@ _SHAPES: Mapping[str, _Shape] = {
         "facts",
         {
             "id": "{fact_id}",
-            "content": "{subject} || ' ' || {predicate} || ' ' || {object}",
+            "content": _STATEMENT,
             "source": "'facts'",
             "timestamp": "{timestamp}",
             "created_at": "{created_at}",
@@ -114,7 +115,7 @@ _SHAPES: Mapping[str, _Shape] = {
         "triples",
         {
             "id": "'triple:' || {id}",
-            "content": "{subject} || ' ' || {predicate} || ' ' || {object}",
+            "content": _STATEMENT,
             "source": "{source}",
             "timestamp": "{valid_from}",
             "created_at": "{created_at}",
