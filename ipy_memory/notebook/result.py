@@ -58,14 +58,14 @@ def escaped(text: str) -> str:
 
 def html_block(text: str) -> str:
     """Return text as a preformatted block that keeps its lines, wraps, and is left alone by formula renderers."""
-    style = "margin: 0; white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; text-align: left"
+    style = "margin: 0 0 0.5em; white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; text-align: left"
     return f'<pre class="tex2jax_ignore mathjax_ignore" style="{style}">{escaped(text)}</pre>'
 
 
 def html_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows of text as a table."""
     head = "".join(
-        f'<th scope="col" style="text-align: left{"; min-width: 18em" if header in _WIDE else ""}">'
+        f'<th scope="col" style="text-align: left{"; min-width: 12em" if header in _WIDE else ""}">'
         f"{escaped(header)}</th>"
         for header in headers
     )

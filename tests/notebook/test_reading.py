@@ -47,11 +47,11 @@ def test_a_date_is_never_broken_and_content_keeps_a_width() -> None:
     assert shown.count("nowrap") == 2
     assert f'white-space: nowrap">{WHEN}<' in shown
     assert shown.count("min-width") == 1
-    assert 'min-width: 18em">content<' in shown
+    assert 'min-width: 12em">content<' in shown
 
 
 def test_a_block_stands_where_a_table_does() -> None:
-    assert 'style="margin: 0; ' in html_block("x")
+    assert 'style="margin: 0 0 0.5em; ' in html_block("x")
 
 
 def test_a_list_can_show_its_rows_otherwise_than_the_frame_holds_them() -> None:
@@ -153,11 +153,13 @@ def test_the_scopes_are_a_few_columns_and_the_frame_has_all(real: Notebook) -> N
     stored(real, "The deploy target is fly.io")
     ran = real.run("%memory scopes deploy")
     head = ran.outputs[0]["text/plain"].splitlines()[0].split()
-    assert head == ["backend", "mode", "writes", "reads", "hits", "best", "hit", "note"]
+    assert head == ["backend", "mode", "writes", "reads", "hits", "best", "hit"]
     assert "per-project (in force)" in ran.outputs[0]["text/html"]
     assert "default (no file yet)" in ran.outputs[0]["text/html"]
     assert {"file", "exists", "in_force", "rescued", "write_tags", "read_filter"} <= set(ran.result.columns)
     assert ran.result["in_force"].sum() == 1
+    assert "not asked: the session is not on this server" in ran.outputs[0]["text/plain"]
+    assert "hits" not in real.run("%memory scopes").outputs[0]["text/plain"].splitlines()[0]
 
 
 def test_choosing_a_scope_says_what_it_writes_and_reads(real: Notebook, tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import ListFrame
 
-COLUMNS = ("id", "date", "state", "source", "type", "veracity", "bank", "store", "content")
+COLUMNS = ("id", "date", "state", "bank", "store", "content")
+"""What is shown; the frame has every column."""
 ROWS = 50
 """How many rows are shown at once."""
 
@@ -85,7 +86,7 @@ def chain(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     session = magics.session
     found = browsing.chain(session, one_word(parsed, "one id", "chain").removeprefix("memory://"))
     ends = [shown_stamp(end, session.clock.tz) if isinstance(end, str) else end for end in found["valid_until"]]
-    columns = ("id", "date", "bank", "state", "superseded_by", "valid_until", "content")
+    columns = ("id", "date", "bank", "superseded_by", "valid_until", "content")
     missing = found.attrs["missing"]
     notes = [f"Memory {missing}, which comes next, is in no bank in scope."] if missing else []
     return ListFrame(found, columns, shown=found.assign(valid_until=ends), notes=notes, quiet=parsed.quiet)

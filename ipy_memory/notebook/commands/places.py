@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ipy_memory.notebook.result import ListFrame, TableResult
 
 BANK_COLUMNS = ("name", "use", "reason", "working", "episodic", "facts", "size", "last_memory", "cwds", "error")
-SCOPE_COLUMNS = ("backend", "mode", "writes", "reads", "hits", "best hit", "note")
+SCOPE_COLUMNS = ("backend", "mode", "writes", "reads")
 
 
 @command(
@@ -53,22 +53,22 @@ def scopes(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     query = parsed.text if parsed.text.strip() or parsed.ended else None
     folder, session = parsed.flags.get("folder"), magics.session
     rows = comparing.scope_rows(session, query, cwd=folder)
+    columns = [*SCOPE_COLUMNS, "note"] if query is None else [*SCOPE_COLUMNS, "hits", "best hit"]
     shown = [
         (
             row.backend,
             f"{row.mode} (in force)" if row.in_force else row.mode,
             comparing.written(row),
             comparing.read(row),
-            None if row.hits is None else len(row.hits),
-            row.top,
-            row.note,
+            *(() if query is None else (None if row.hits is None else len(row.hits),)),
+            row.top or row.note,
         )
         for row in rows
     ]
     return ListFrame(
         comparing.scopes_frame(rows, session, query, cwd=folder),
-        SCOPE_COLUMNS,
-        shown=DataFrame(shown, columns=list(SCOPE_COLUMNS), dtype="object"),
+        columns,
+        shown=DataFrame(shown, columns=columns, dtype="object"),
         notes=["The frame of this result also has files, ids of hits, tags and filters in columns of their own."],
         quiet=parsed.quiet,
     )
