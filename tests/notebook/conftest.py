@@ -18,8 +18,11 @@ from traitlets.config import Config
 
 import ipy_memory
 import ipy_memory.session
+from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.notebook.magics import MemoryMagics
 from tests.notebook.fakes import FakeSession
+
+NOW = "2026-06-01T12:00:00.000Z"
 
 
 @dataclass
@@ -101,6 +104,16 @@ def bare(shell: InteractiveShell) -> Notebook:
     loaded = notebook.run("%load_ext ipy_memory")
     assert loaded.error is None
     return notebook
+
+
+@pytest.fixture
+def real(bare: Notebook, tmp_path: Path) -> Notebook:
+    """A notebook on an empty database, with the clock standing still."""
+    magics = bare.magics
+    magics.world = {"env": {"HOME": str(tmp_path)}, "clock": FixedClock(NOW), "ids": FixedIds()}
+    magics.cwd, magics.agent_dir, magics.database = "/proj/shop", str(tmp_path), str(tmp_path / "mem" / "mnemopi.db")
+    bare.run("%memory use mnemopi")
+    return bare
 
 
 @pytest.fixture

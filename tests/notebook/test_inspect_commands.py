@@ -8,7 +8,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import (
     BankNotFoundError,
     EditRefusedError,
@@ -20,20 +19,8 @@ from ipy_memory.errors import (
 from ipy_memory.inspect.explain import REASON_COLUMNS
 from ipy_memory.notebook.result import SafeFrame
 from tests.inspect.conftest import fingerprint
-from tests.notebook.conftest import Notebook
+from tests.notebook.conftest import NOW, Notebook
 from tests.notebook.pages import Reader
-
-NOW = "2026-06-01T12:00:00.000Z"
-
-
-@pytest.fixture
-def real(bare: Notebook, tmp_path: Path) -> Notebook:
-    """A notebook on a small database, with the clock standing still."""
-    magics = bare.magics
-    magics.world = {"env": {"HOME": str(tmp_path)}, "clock": FixedClock(NOW), "ids": FixedIds()}
-    magics.cwd, magics.agent_dir, magics.database = "/proj/shop", str(tmp_path), str(tmp_path / "mem" / "mnemopi.db")
-    bare.run("%memory use mnemopi")
-    return bare
 
 
 def stored(notebook: Notebook, text: str) -> str:

@@ -8,19 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import BankError, BankNotFoundError, NotABankError, NotStoredError, ScopedRecallError
 from tests.notebook.conftest import Notebook
-
-
-@pytest.fixture
-def real(bare: Notebook, tmp_path: Path) -> Notebook:
-    """A notebook on an empty database, with the clock standing still."""
-    magics = bare.magics
-    magics.world = {"env": {}, "clock": FixedClock("2026-06-01T12:00:00.000Z"), "ids": FixedIds()}
-    magics.cwd, magics.agent_dir, magics.database = "/proj/shop", str(tmp_path), str(tmp_path / "mem" / "mnemopi.db")
-    bare.run("%memory use mnemopi")
-    return bare
 
 
 def digest(folder: Path) -> dict[str, str]:
