@@ -7,24 +7,12 @@ from pathlib import Path
 import pytest
 
 from ipy_memory import jsdate
-from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.frames import DataFrame
 from ipy_memory.notebook.commands.edit import counted
 from ipy_memory.notebook.result import ListFrame, html_block, html_table
-from tests.notebook.conftest import Notebook
+from tests.notebook.conftest import NOW, Notebook
 
-NOW = "2026-06-01T12:00:00.000Z"
 WHEN = "2026-06-01 12:00"
-
-
-@pytest.fixture
-def real(bare: Notebook, tmp_path: Path) -> Notebook:
-    """A notebook on a small database of several banks, with the clock standing still."""
-    magics = bare.magics
-    magics.world = {"env": {"HOME": str(tmp_path)}, "clock": FixedClock(NOW), "ids": FixedIds()}
-    magics.cwd, magics.agent_dir, magics.database = "/proj/shop", str(tmp_path), str(tmp_path / "mem" / "mnemopi.db")
-    bare.run("%memory use mnemopi")
-    return bare
 
 
 def stored(notebook: Notebook, text: str) -> str:
