@@ -26,7 +26,7 @@ _TAGS = tuple(
     for name in ("memories", "mental_models", "hindsight_memories", "relevant_memories")
 )
 _PROTOCOL_LINE = re.compile(
-    rf"\[role:[{js.WHITESPACE}]*[A-Za-z0-9_-]+\]|\[[A-Za-z0-9_-]+:end\]|\[timestamp:[{js.WHITESPACE}]+[^\]]+\]"
+    rf"\[role:[{js.WHITESPACE}]*[A-Za-z0-9_-]+\]|\[[A-Za-z0-9_-]+:end\]|\[timestamp:[{js.WHITESPACE}]+[^\n\r\u2028\u2029]+\]"
 )
 _BLANK_LINES = re.compile(r"\n{3,}")
 
@@ -132,14 +132,15 @@ def cut_query(query: str, latest: str, limit: float) -> str:
         return query
     latest = js.trim(latest)
     alone = js.cut(latest, 0, int(limit))
-    end = query.rfind("\n\n" + latest)
-    if not query.startswith(CONTEXT_HEADING) or end < 0 or js.units(query[end:]) >= limit:
+    ending = f"\n\n{latest}"
+    end = query.rfind(ending)
+    if not query.startswith(CONTEXT_HEADING) or end < 0 or js.units(ending) >= limit:
         return alone
     kept: list[str] = []
     fitting = alone
     for line in reversed([line for line in query[len(CONTEXT_HEADING) : end].split("\n") if line]):
         kept.insert(0, line)
-        candidate = CONTEXT_HEADING + "\n".join(kept) + query[end:]
+        candidate = _with_context(kept, latest)
         if js.units(candidate) > limit:
             break
         fitting = candidate
@@ -179,7 +180,7 @@ def _transcript(text: str, count: int) -> Transcript:
     return Transcript(text, count) if js.units(js.trim(text)) >= MIN_TRANSCRIPT_UNITS else Transcript(None, 0)
 
 
-def truncate_tokens(text: str, limit: int) -> str:
+def truncate_tokens(text: str, limit: float) -> str:
     """Return the text held to about ``limit`` tokens, ending in ``…`` when something was cut."""
     size = limit * UNITS_PER_TOKEN
-    return text if js.units(text) <= size else js.trim_end(js.cut(text, 0, max(0, size - 1))) + "…"
+    return text if js.units(text) <= size else js.trim_end(js.cut(text, 0, max(0, int(size - 1)))) + "…"

@@ -94,7 +94,7 @@ def models_of(items: Sequence[Any]) -> list[MentalModel]:
             found.append(
                 MentalModel(
                     item["id"],
-                    _text(item.get("name")) or item["id"],
+                    name if isinstance(name := item.get("name"), str) else item["id"],
                     _text(item.get("content")),
                     tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
                     _text(item.get("last_refreshed_at")) or None,
@@ -111,7 +111,7 @@ def seeds_for(scoping: str, retain_tags: Sequence[str] | None) -> list[Seed]:
     """Return the seeds of a scope (B-03)."""
     if scoping == "global":
         return [seed for seed in SEEDS if not seed.of_project]
-    tags = tuple(retain_tags or ())
+    tags = tuple(dict.fromkeys(retain_tags or ()))
     label = _label(tags[0]) if scoping == "per-project-tagged" and tags else ""
     return [_for_project(seed, tags, label) if seed.of_project else seed for seed in SEEDS]
 
@@ -204,9 +204,9 @@ def diff(previous: str | None, current: str | None, max_lines: int = 200) -> str
         left, right = one + 1, other + 1
     lines += _changed(before[left:], after[right:])
     if capped:
-        lines.append(f"[…only the first {DIFF_LINES} lines of each side were compared…]")
+        lines.append(f"… input capped at {DIFF_LINES} lines per side before diff")
     if len(lines) > max_lines:
-        lines = [*lines[:max_lines], f"[…{len(lines) - max_lines}ln elided…]"]
+        return "\n".join(lines[:max_lines]) + f"\n[…{len(lines) - max_lines}ln elided…]"
     return "\n".join(lines)
 
 
@@ -219,21 +219,22 @@ def _changed(removed: Sequence[str], added: Sequence[str]) -> list[str]:
 
 
 def _common(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the places of a longest common subsequence; among equals the one that drops late lines of ``before``."""
-    lengths = [[0] * (len(after) + 1)]
-    for line in before:
-        above, row = lengths[-1], [0]
-        for column, other in enumerate(after):
-            row.append(above[column] + 1 if line == other else max(above[column + 1], row[column]))
+    """Return the places of a longest common subsequence, the earliest one in ``before`` and then in ``after``."""
+    width = len(after)
+    lengths = [[0] * (width + 1)]  # of what is common from a line of each on
+    for line in reversed(before):
+        below, row = lengths[-1], [0] * (width + 1)
+        for column in range(width - 1, -1, -1):
+            row[column] = below[column + 1] + 1 if line == after[column] else max(below[column], row[column + 1])
         lengths.append(row)
+    lengths.reverse()
     found = []
-    left, right = len(before), len(after)
-    while left and right:
-        if before[left - 1] == after[right - 1]:
-            left, right = left - 1, right - 1
-            found.append((left, right))
-        elif lengths[left - 1][right] >= lengths[left][right - 1]:
-            left -= 1
-        else:
-            right -= 1
-    return found[::-1]
+    right = 0
+    for left, line in enumerate(before):
+        rest, below = lengths[left][right] - 1, lengths[left + 1]
+        for column in range(right, width):
+            if after[column] == line and below[column + 1] == rest:
+                found.append((left, column))
+                right = column + 1
+                break
+    return found

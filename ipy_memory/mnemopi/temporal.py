@@ -17,6 +17,7 @@ from ipy_memory.errors import ToolInputError
 _DAY_MS = 86_400_000
 _LAST_DAY = jsdate.MAX_MS // _DAY_MS
 _LAST_COUNT = 2**53 - 1
+_DAY_OR_ZONE = re.compile(r"\A\d{4}-\d\d-\d\d\Z|(?:Z|[+-]\d\d:?\d\d)\Z", re.ASCII)
 _SHORTEST_HALFLIFE = 0.001  # hours; a shorter or negative one counts as this
 
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -89,14 +90,14 @@ def temporal_boost(timestamp: str | None, query_ms: float, halflife_hours: float
 
 
 def query_time(text: str, tz: tzinfo | None) -> float:
-    """Return the instant that a caller gave as the time of a query, in milliseconds.
+    """Return the instant that a caller gave as the time of a query, in milliseconds; without a zone it is in UTC.
 
     Raises
     ------
     ToolInputError
         The text is no date.
     """
-    ms = jsdate.parse_ms(text, tz)
+    ms = jsdate.parse_ms(text if _DAY_OR_ZONE.search(text) else f"{text}Z", tz)
     if ms is None:
         raise ToolInputError(
             "queryTime must be null, an ISO date string, or a valid Date",

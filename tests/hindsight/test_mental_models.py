@@ -100,6 +100,31 @@ def test_a_diff_holds_both_sides(before: str, after: str) -> None:
     assert [line[2:] for line in shown if line[0] in " +"] == (after.split("\n") if after else [])
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ("ab", "ba", "+b  a-b"),
+        ("ba", "aa", "-b  a+a"),
+        ("aa", "a", "  a-a"),
+        ("a", "aa", "  a+a"),
+        ("aba", "baa", "+b  a-b  a"),
+        ("bdbcd", "deabbb", "+d+e+a  b-d  b-c-d+b"),
+    ],
+)
+def test_among_equal_diffs_the_earliest_lines_stay(before: str, after: str, shown: str) -> None:
+    lines = diff("\n".join(before), "\n".join(after)).split("\n")
+    assert "".join(line.replace(" ", "") if line[0] in "+-" else line for line in lines) == shown
+
+
+def test_a_seed_has_each_tag_once() -> None:
+    assert seeds_for("per-project", ["a", "a"])[1].tags == ("a",)
+
+
+def test_a_model_without_a_name_is_named_by_its_id() -> None:
+    assert [model.name for model in models_of([{"id": "a"}, {"id": "b", "name": ""}])] == ["a", ""]
+
+
 def test_a_long_diff_is_cut() -> None:
+    assert diff("a", "", 0) == "\n[…1ln elided…]"
     assert diff("\n".join("abcdef"), "", 2) == "- a\n- b\n[…4ln elided…]"
-    assert "first 1000 lines" in diff("x\n" * 1_001, "", 10_000)
+    assert diff("x\n" * 1_001, "", 10_000).endswith("- x\n… input capped at 1000 lines per side before diff")

@@ -125,10 +125,22 @@ def test_the_ends_of_the_boost(timestamp: str | None, halflife: float, boost: fl
     assert temporal_boost(timestamp, NOW, halflife, UTC) == boost
 
 
-def test_a_time_without_a_zone_is_local() -> None:
+def test_a_row_s_time_without_a_zone_is_local_and_that_of_a_query_in_utc() -> None:
     tokyo = ZoneInfo("Asia/Tokyo")
     assert temporal_boost("2026-05-31T12:00", NOW, 24, tokyo) == math.exp(-33 / 24)
-    assert query_time("2026-05-31T12:00", tokyo) == NOW - 33 * 3_600_000
+    assert query_time("2026-05-31T12:00", tokyo) == NOW - 24 * 3_600_000
+    assert query_time("May 31 2026 12:00", tokyo) == NOW - 24 * 3_600_000
+    assert query_time("2026-05-31T21:00+0900", tokyo) == NOW - 24 * 3_600_000
+
+
+@pytest.mark.parametrize("text", ["2026-05-31t12:00:00z", "31 May 2026 12:00 GMT", "0026", "2026-05-31T12:00:00Z "])
+def test_a_query_s_time_with_another_zone_is_refused(text: str) -> None:
+    with pytest.raises(ToolInputError):
+        query_time(text, UTC)
+
+
+def test_a_date_alone_is_itself() -> None:
+    assert query_time("0026-05-31", UTC) == jsdate.parse_ms("0026-05-31", UTC)
 
 
 @given(st.integers(-jsdate.MAX_MS, jsdate.MAX_MS))

@@ -11,7 +11,7 @@ from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.config import EngineConfig
 from ipy_memory.mnemopi.consolidation import sleep
 from ipy_memory.mnemopi.edit import edit
-from ipy_memory.mnemopi.extraction import heuristic_facts, parse_answer
+from ipy_memory.mnemopi.extraction import FACT_LIMIT, heuristic_facts, parse_answer
 from ipy_memory.mnemopi.pending import drain
 from ipy_memory.mnemopi.retention import Retention
 from ipy_memory.mnemopi.store import RememberOptions, redact_write, remember, retain_items
@@ -40,7 +40,7 @@ def run_llm_output(case: Case) -> dict[str, Any]:
     found = parse_answer(case.input)
     categories = {name: list(getattr(found, name)) for name in ("facts", "instructions", "preferences", "timelines")}
     kg = [dict(zip(("subject", "predicate", "object"), triple, strict=True)) for triple in found.kg]
-    return {"categories": {**categories, "kg": kg}, "flat": list(found.sentences())}
+    return {"categories": {**categories, "kg": kg}, "flat": list(found.sentences()[:FACT_LIMIT])}
 
 
 OPTION_NAMES = {
@@ -74,8 +74,11 @@ def run_redact_write(case: Case) -> list[Any]:
     memory, options = case.input["memory"], case.input["options"]
     given = {name: value for name, value in (options or {}).items() if name in OPTION_NAMES and name != "scope"}
     content = memory["content"] if isinstance(memory, dict) else memory
-    content, written, _ = redact_write(content, remember_options(given))
-    redacted = {name: getattr(written, OPTION_NAMES[name]) for name in given}
+    content, _, _ = redact_write(content, remember_options({}))
+    redacted = {}
+    for name, value in given.items():  # one by one: some have two spellings
+        _, written, _ = redact_write("", remember_options({name: value}))
+        redacted[name] = getattr(written, OPTION_NAMES[name])
     if isinstance(memory, dict):
         return [{**memory, "content": content}, options]
     return [content, None if options is None else {**options, **redacted}]
