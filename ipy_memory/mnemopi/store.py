@@ -246,7 +246,7 @@ def _trust_tier(options: RememberOptions) -> str:
 
 def _refresh(bank: Bank, known: str, row: Mapping[str, Any]) -> None:
     bank.connection.execute(
-        "UPDATE working_memory SET importance = MAX(COALESCE(importance, 0), :importance), timestamp = :timestamp,"
+        "UPDATE working_memory SET importance = MAX(importance, :importance), timestamp = :timestamp,"
         " source = :source, scope = :scope, memory_type = :memory_type, trust_tier = :trust_tier,"
         " valid_until = COALESCE(:valid_until, valid_until), author_id = COALESCE(:author_id, author_id),"
         " author_type = COALESCE(:author_type, author_type), channel_id = COALESCE(:channel_id, channel_id),"
