@@ -91,7 +91,6 @@ def test_content_is_stored_as_given(bank: Bank, content: str) -> None:
     assert _column(bank, "SELECT content FROM working_memory") == [content]
 
 
-@pytest.mark.claim("T-08")
 def test_a_row_without_importance_stays_without(bank: Bank) -> None:
     remember(bank, "the same", RememberOptions())
     bank.connection.execute("UPDATE working_memory SET importance = NULL")
@@ -99,6 +98,7 @@ def test_a_row_without_importance_stays_without(bank: Bank) -> None:
     assert _column(bank, "SELECT importance FROM working_memory") == [None]
 
 
+@pytest.mark.claim("T-08")
 def test_the_same_content_again_refreshes_its_row(bank: Bank) -> None:
     first = remember(bank, FACTS, RememberOptions(importance=0.9, metadata={"a": 1}, extract=True))
     bank.clock.advance(5000)  # type: ignore[attr-defined]
