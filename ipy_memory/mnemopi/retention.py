@@ -81,7 +81,7 @@ def due(
             },
             extract=extract,
             extract_entities=extract,
-            extract_text=spoken,
+            extract_text=spoken if extract else None,
             embed_text=plain_transcript(fresh).text,
         ),
         through=turns,

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import BankError
 from ipy_memory.mnemopi.bank import Bank
+from ipy_memory.mnemopi.config import EngineConfig
 from ipy_memory.mnemopi.retention import TRANSCRIPT_SOURCE, Retention, due, stored_through
 from ipy_memory.mnemopi.store import RememberOptions, remember
 from ipy_memory.turns import Message, user_turns
@@ -102,6 +103,16 @@ def test_a_forced_retain_carries_the_bare_session_and_may_read_no_facts(bank: Ba
     assert metadata["source_id"] == "sess-1"
     assert bank.connection.execute("SELECT count(*) FROM facts").fetchone() == (0,)
     assert retention.force([Message("user", "I prefer tea")]) is None
+
+
+def test_without_facts_the_whole_talk_is_linked_else_what_the_user_said(bank: Bank) -> None:
+    bank.config = EngineConfig(proactive_linking=True)
+    talk = [Message("user", "we meet"), Message("assistant", "with Maria")]
+    _retention(bank).force(talk, extract=False)
+    bank.clock.advance(1)  # type: ignore[attr-defined]
+    _retention(bank, session="sess-2").force([*talk, Message("user", "soon")])
+    gists = bank.connection.execute("SELECT participants_json FROM gists ORDER BY timestamp").fetchall()
+    assert ["Maria" in participants for (participants,) in gists] == [True, False]
 
 
 @pytest.mark.claim("A-10")
