@@ -128,12 +128,17 @@ class AutoRetention:
         """Retain when enough turns have come; a failure is logged and leaves all as it was."""
         config = self._service.config
         if config.auto_retain and due(messages, self.last_turn, config.retain_every_n_turns):
-            self._retain(messages, session_id, config.retain_every_n_turns + config.retain_overlap_turns)
+            self._retain(messages, session_id, self._usual)
 
     def force(self, messages: Sequence[Message], session_id: str) -> None:
-        """Retain the whole log anew."""
+        """Retain now what a retention holds: the whole log, or its last turns."""
         self._sent = None
-        self._retain(messages, session_id, len(messages))
+        self._retain(messages, session_id, self._usual)
+
+    @property
+    def _usual(self) -> float:
+        config = self._service.config
+        return config.retain_every_n_turns + config.retain_overlap_turns
 
     def finish(self, messages: Sequence[Message], session_id: str) -> None:
         """Retain what came since the last time, however little."""
@@ -162,7 +167,7 @@ class AutoRetention:
             # What a failed attempt should have stored is still due, however long ago that was (A-04).
             turns = user_turns(messages)
             self._due_from = min(max(0, turns - window), turns if self._due_from is None else self._due_from)
-            content = window_text(messages, turns - self._due_from)
+            content = window_text(messages, max(window, turns - self._due_from))
         if content is not None:
             started = None if self._started is None else parse_ms(self._started, self._clock.tz)
             self._service.send_transcript(
@@ -172,7 +177,7 @@ class AutoRetention:
                 started_ms=now if started is None else started,
             )
             self._sent = sent
-            self.last_turn = user_turns(messages)
+        self.last_turn = user_turns(messages)
         self._window = self._due_from = None
 
     def _begin(self, messages: Sequence[Message], session_id: str) -> int:

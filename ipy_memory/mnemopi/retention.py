@@ -58,13 +58,13 @@ def due(
         Whether facts are read out of the user's own messages.
     """
     turns = user_turns(messages)
-    if turns - last < (1 if forced else every):
+    if not forced and turns - last < every:
         return None
     fresh = _after_turn(messages, last)
     whole = transcript(fresh, full=True)
     if whole.text is None:
         return None
-    spoken = user_transcript(fresh).text
+    spoken = user_transcript(fresh).text if extract else None
     return Due(
         content=whole.text,
         options=RememberOptions(
@@ -79,9 +79,9 @@ def due(
                 "retained_through_user_turn": turns,
                 "cwd": cwd,
             },
-            extract=extract,
-            extract_entities=extract,
-            extract_text=spoken if extract else None,
+            extract=spoken is not None,
+            extract_entities=spoken is not None,
+            extract_text=spoken,
             embed_text=plain_transcript(fresh).text,
         ),
         through=turns,
@@ -89,7 +89,9 @@ def due(
 
 
 def _after_turn(messages: Sequence[Message], turn: int) -> Sequence[Message]:
-    """Return the messages from the user message on that follows the given user turn."""
+    """Return the messages from the user message on that follows the given user turn; all of them for the start."""
+    if turn <= 0:
+        return messages
     seen = 0
     for index, message in enumerate(messages):
         seen += message.role == "user"
@@ -186,6 +188,9 @@ class Retention:
             extract=extract,
         )
         if found is None:
+            turns = user_turns(messages)
+            if turns - self.last_turn >= (1 if forced else self._every):  # there is nothing in them to store
+                self._last = turns
             return None
         # Until all is done the bank alone knows how far it came: an interrupt may fall just after the commit.
         self.reset()

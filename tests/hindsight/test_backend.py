@@ -522,6 +522,29 @@ def test_last_turn_mode_sends_a_window_under_a_name_of_its_own(world: World) -> 
     assert "question 2" not in item["content"]
 
 
+def test_a_forced_window_is_the_usual_one(world: World) -> None:
+    world.backend(retainMode="last-turn", retainEveryNTurns=1, retainOverlapTurns=1).force_retain(talk(4))
+    content = world.bodies("/memories")[0]["items"][0]["content"]
+    assert "question 3" in content
+    assert "question 2" not in content
+
+
+def test_a_window_of_more_turns_than_there_are_is_the_whole_log(world: World) -> None:
+    backend = world.backend(retainMode="last-turn", retainEveryNTurns=1, retainOverlapTurns=1)
+    backend.end_turn([Message("assistant", "welcome back"), *talk(1)])
+    assert "welcome back" in world.bodies("/memories")[0]["items"][0]["content"]
+
+
+@pytest.mark.parametrize("mode", ["last-turn", "full-session"])
+def test_turns_that_say_nothing_are_dealt_with(world: World, mode: str) -> None:
+    backend = world.backend(retainMode=mode, retainEveryNTurns=1)
+    silent = [Message("user", "<memories>a</memories>")]
+    backend.end_turn(silent)
+    backend.end_turn([*silent, Message("assistant", "one more answer")])
+    assert backend.retention.last_turn == 1
+    assert world.bodies("/memories") == []
+
+
 @pytest.mark.claim("A-04")
 def test_a_failed_retention_leaves_the_cursor(world: World) -> None:
     world.stub.answer_with([{"method": "PUT"}, {"times": 1, "status": 500}])

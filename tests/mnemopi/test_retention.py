@@ -163,3 +163,26 @@ def test_a_failed_retention_leaves_the_cursor(bank: Bank) -> None:
     bank.connection.execute("DROP TRIGGER fail")
     retention.end_turn(_talk(2))
     assert [content.count("[role: user]") for content in _contents(bank)] == [2]
+
+
+def test_a_first_transcript_begins_with_the_log_even_before_the_user_speaks() -> None:
+    log = [Message("assistant", "welcome back"), Message("user", "hello there")]
+    assert _due(log, 0, 1).content.startswith("[role: assistant]\nwelcome back\n")
+    assert _due([*log, Message("user", "and again")], 1, 1).content.startswith("[role: user]\nand again\n")
+    assert _due(log[:1], 0, 1) is None
+    assert _due(log[:1], 0, 1, forced=True).content == "[role: assistant]\nwelcome back\n[assistant:end]"
+    assert _due(log, 1, 1, forced=True) is None
+
+
+def test_no_facts_are_read_where_the_user_said_nothing() -> None:
+    options = _due([Message("user", "<memories>a</memories>"), Message("assistant", "Maria uses it")], 0, 1).options
+    assert (options.extract, options.extract_entities, options.extract_text) == (False, False, None)
+
+
+def test_turns_that_say_nothing_are_dealt_with(bank: Bank) -> None:
+    retention = _retention(bank, every=1)
+    silent = [Message("user", "<memories>a</memories>")]
+    assert retention.end_turn(silent) is None
+    assert retention.last_turn == 1
+    assert retention.end_turn([*silent, Message("assistant", "one more answer")]) is None
+    assert _contents(bank) == []
