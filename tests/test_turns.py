@@ -104,7 +104,6 @@ def test_a_cut_query_fits_and_keeps_the_latest_message(
     assert cut_query(query, latest, 0) == query
 
 
-@pytest.mark.claim("A-06")
 def test_what_follows_the_latest_message_in_a_query_is_cut_with_the_rest() -> None:
     assert cut_query("Prior context:\n\nuser: a\nuser: b\n\nlatest", "late", 32) == "Prior context:\n\nuser: b\n\nlate"
 
@@ -113,6 +112,7 @@ def test_a_stamp_s_line_may_hold_brackets() -> None:
     assert strip_protocol("[timestamp: a]b]\nx\n[timestamp: ]") == "x\n[timestamp: ]"
 
 
+@pytest.mark.claim("A-06")
 def test_a_transcript_frames_what_has_substance() -> None:
     messages = [
         Message("user", "first question", "2026-05-01"),
