@@ -303,6 +303,7 @@ def test_g20_a_connection_that_the_server_closed_meanwhile_is_opened_again(opene
         for count in (1, 2, 3):
             assert "here" in session.recall("x").text
             assert len(server.heads) == count
+            assert server.closed.acquire(timeout=60)
 
 
 def test_g20_the_key_follows_no_redirect_and_echoes_nowhere(

@@ -13,11 +13,12 @@ Act = Callable[[socket.socket], bool]
 
 
 class RawServer:
-    """Calls ``act`` with the connection after each whole request."""
+    """Calls ``act`` with the connection after each whole request; ``closed`` counts the connections that it ended."""
 
     def __init__(self, act: Act) -> None:
         self._act = act
         self.heads: list[bytes] = []
+        self.closed = threading.Semaphore(0)
         self._open: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
@@ -48,6 +49,7 @@ class RawServer:
             while self._read(connection) and self._act(connection):
                 pass
             connection.close()
+            self.closed.release()
         except OSError:
             return
 
