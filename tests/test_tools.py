@@ -274,6 +274,7 @@ def test_a_limit_is_a_whole_number_of_at_least_one(limit: Any) -> None:
     with pytest.raises(ToolInputError) as caught:
         tools.check_limit(tools.RECALL, limit)
     assert caught.value.message == f"recall: limit must be a whole number of at least 1, not {limit!r}"
+    assert caught.value.hint == "leave it out for the limit of the settings"
     assert [tools.check_limit(tools.RECALL, given) for given in (None, 1, 7)] == [None, 1, 7]
 
 
