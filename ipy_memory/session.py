@@ -30,7 +30,6 @@ from ipy_memory.errors import (
     NotInitialisedError,
     NotStoredError,
     SettingsError,
-    ToolInputError,
 )
 from ipy_memory.jsdate import iso
 from ipy_memory.model import RetainItem, ToolResult
@@ -200,13 +199,10 @@ class MemorySession(SessionLife):
         """
         listed = [items] if isinstance(items, str | RetainItem | Mapping) else items
         if not isinstance(listed, Iterable):
-            raise ToolInputError(
-                f"retain: field 'items' must be a array, not {type(items).__name__}",
-                hint="give a text, or a list of texts or items",
-            )
+            check_input(RETAIN, {"items": listed})
         wanted = [_item(item, context) for item in listed]
         if not wanted:
-            raise ToolInputError("retain: field 'items' needs at least 1 item", hint="give what is to be stored")
+            check_input(RETAIN, {"items": wanted})
         result = run_retain(self, wanted)
         if result.receipt and (failures := result.receipt.failures):
             self.failures += failures

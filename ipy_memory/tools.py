@@ -221,7 +221,7 @@ def _check(tool: str, path: str, schema: Mapping[str, Any], value: Any) -> None:
     expected: tuple[type, ...] = _TYPES[kind]
     if isinstance(value, bool) or not isinstance(value, expected) or value != value:  # not a number is no number
         raise ToolInputError(
-            f"{tool}: field {where!r} must be a {kind}, not {type(value).__name__}",
+            f"{tool}: field {where!r} must be {'an' if kind == 'array' else 'a'} {kind}, not {type(value).__name__}",
             hint="nothing is converted: give it in that form",
         )
     if "enum" in schema and value not in schema["enum"]:

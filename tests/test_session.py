@@ -445,6 +445,13 @@ def test_a_bank_replaced_by_another_process_is_opened_anew(session: MemorySessio
     assert [hit.content for hit in session.recall("harbour").hits] == ["The harbour opens at seven."]
 
 
+@pytest.mark.parametrize("items", [7, None])
+def test_what_is_no_list_is_refused_as_by_the_tool(session: MemorySession, items: Any) -> None:
+    with pytest.raises(ToolInputError) as caught:
+        session.retain(items)
+    assert caught.value.message == f"retain: field 'items' must be an array, not {type(items).__name__}"
+
+
 def test_an_empty_list_is_refused(session: MemorySession) -> None:
     with pytest.raises(ToolInputError):
         session.retain([])

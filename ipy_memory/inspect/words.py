@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from ipy_memory.js import well_formed
 from ipy_memory.mnemopi import lexicon
-from ipy_memory.mnemopi.scoring import Document, grouped
-
-if TYPE_CHECKING:
-    from ipy_memory.mnemopi.scoring import Group
+from ipy_memory.mnemopi.scoring import Document, Group
 
 
 def through(matched: Iterable[str], text: str) -> dict[str, str]:
@@ -29,7 +25,7 @@ def through(matched: Iterable[str], text: str) -> dict[str, str]:
 def _variants(word: str) -> list[tuple[str, Group]]:
     """Return the word and what stands for it, the word itself first, each to be looked for alone."""
     others = (other for group in lexicon.groups(word) for other in group)
-    return [(one, grouped([[one]])[0][0]) for one in dict.fromkeys((word, *others))]
+    return [(one, Group.of((one,))) for one in dict.fromkeys((word, *others))]
 
 
 def words_of(matched: Iterable[str], text: str) -> str:

@@ -195,6 +195,9 @@ def _read(bank: Bank, tier: Tier, visible: Visibility, kept: _Kept, key: str, mi
         f"SELECT {', '.join(columns)} FROM {tier.table} WHERE {key} IN (SELECT value FROM json_each(?))",
         (*live_values, *all_values, json_list(missing)),
     ):
+        # First, so that an interrupt leaves no row whose end is not known.
+        if isinstance(until, str) and until > visible.now and (kept.until is None or until < kept.until):
+            kept.until = until
         text = _text(content) or ""
         looked_in = _text(searched) or text
         stored = Stored(
@@ -202,5 +205,3 @@ def _read(bank: Bank, tier: Tier, visible: Visibility, kept: _Kept, key: str, mi
         )
         kept.by_rowid[rowid] = kept.by_id[id_] = stored
         kept.size += len(text) + len(looked_in)
-        if isinstance(until, str) and until > visible.now and (kept.until is None or until < kept.until):
-            kept.until = until
