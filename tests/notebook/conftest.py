@@ -79,6 +79,19 @@ class Notebook:
         return magics
 
 
+def stored(notebook: Notebook, text: str) -> str:
+    """Store a memory with the magic; return its id."""
+    return str(notebook.run(f"%%retain\n{text}").result["id"].iloc[0])
+
+
+def plain(notebook: Notebook, line: str) -> str:
+    """Return the plain text of a line's only output."""
+    ran = notebook.run(line)
+    assert ran.error is None, ran.stdout
+    (output,) = ran.outputs
+    return output["text/plain"]
+
+
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))

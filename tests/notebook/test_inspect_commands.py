@@ -19,19 +19,8 @@ from ipy_memory.errors import (
 from ipy_memory.inspect.explain import REASON_COLUMNS
 from ipy_memory.notebook.result import SafeFrame
 from tests.inspect.conftest import fingerprint
-from tests.notebook.conftest import NOW, Notebook
+from tests.notebook.conftest import NOW, Notebook, plain, stored
 from tests.notebook.pages import Reader
-
-
-def stored(notebook: Notebook, text: str) -> str:
-    return str(notebook.run(f"%%retain\n{text}").result["id"].iloc[0])
-
-
-def plain(notebook: Notebook, line: str) -> str:
-    ran = notebook.run(line)
-    assert ran.error is None, ran.stdout
-    (output,) = ran.outputs
-    return output["text/plain"]
 
 
 @pytest.mark.claim("N-02")

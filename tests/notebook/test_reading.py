@@ -10,20 +10,9 @@ from ipy_memory import jsdate
 from ipy_memory.frames import DataFrame
 from ipy_memory.notebook.commands.edit import counted
 from ipy_memory.notebook.result import ListFrame, html_block, html_table
-from tests.notebook.conftest import NOW, Notebook
+from tests.notebook.conftest import NOW, Notebook, plain, stored
 
 WHEN = "2026-06-01 12:00"
-
-
-def stored(notebook: Notebook, text: str) -> str:
-    return str(notebook.run(f"%%retain\n{text}").result["id"].iloc[0])
-
-
-def plain(notebook: Notebook, line: str) -> str:
-    ran = notebook.run(line)
-    assert ran.error is None, ran.stdout
-    (output,) = ran.outputs
-    return output["text/plain"]
 
 
 def html(notebook: Notebook, line: str) -> str:
