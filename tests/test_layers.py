@@ -13,9 +13,9 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "ipy_memory"
 
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("js", "errors", "clock", "transport"),
+    ("js", "errors", "clock", "transport", "process"),
     ("jsdate_forms",),
-    ("jsdate", "collation", "redact", "model", "http", "paths"),
+    ("jsdate", "collation", "redact", "model", "http", "paths", "own_files"),
     ("frames", "text", "turns", "settings_table"),
     ("settings_file",),
     ("settings", "bystander"),
