@@ -150,14 +150,20 @@ class IdSource(Protocol):
 
 
 class ProcessIds:
-    """Ids of this process: two random numbers fixed at start and a counter."""
+    """Ids of this process: two random numbers fixed at start and a counter; a forked child begins its own."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._prefix = ":".join(base36(int.from_bytes(os.urandom(4))) for _ in range(2))
         self._count = itertools.count(1)
 
     def nonce(self) -> str:
         """Return the next ``a:b:c`` nonce of a memory id."""
+        if self._process != os.getpid():
+            self._begin()
         return f"{self._prefix}:{base36(next(self._count))}"
 
     def token(self) -> str:

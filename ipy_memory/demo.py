@@ -7,7 +7,6 @@ Hindsight server, recorded exchanges with one are played.
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import tempfile
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ipy_memory import process
 from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
 from ipy_memory.errors import MagicError, MemoryToolkitError
 from ipy_memory.recorded import Player
@@ -185,6 +185,22 @@ def make(folder: str | os.PathLike[str]) -> Demo:
     return demo
 
 
+class _PassingHome:
+    """A new folder that the process which made it removes at its end; a forked child leaves it alone."""
+
+    def __init__(self) -> None:
+        self.folder = tempfile.mkdtemp(prefix="ipy-memory-demo-")
+        self._process = os.getpid()
+        process.at_exit(self._remove)
+
+    def _remove(self) -> None:
+        if self._process == os.getpid():
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+_HOMES: list[_PassingHome] = []
+
+
 def start(*, fresh: bool = False, hindsight: str | None = None) -> Demo:
     """Let the magics of this notebook work in a made-up home, and load them if they are not loaded.
 
@@ -207,9 +223,9 @@ def start(*, fresh: bool = False, hindsight: str | None = None) -> Demo:
     if named and not fresh and hindsight is None:
         demo = make(named)
     else:
-        folder = tempfile.mkdtemp(prefix="ipy-memory-demo-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        demo = make(folder)
+        home = _PassingHome()
+        _HOMES.append(home)
+        demo = make(home.folder)
     if hindsight is not None:
         demo = Demo(demo.folder, os.environ.get(SERVER_VARIABLE) or Player(hindsight).start().url)
     if "MemoryMagics" not in shell.magics_manager.registry:

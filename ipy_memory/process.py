@@ -2,6 +2,7 @@
 
 A forked child inherits the parent's objects but none of its threads. Whoever holds a connection, a lock, a timer or a
 queue registers a method here that gives the child its own; the interpreter itself is asked only once for each hook.
+A worker of ``multiprocessing`` ends without the interpreter's own exit, so its exit hook runs at the worker's end.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import atexit
 import itertools
 import logging
 import os
+import sys
 import threading
 import weakref
 from typing import TYPE_CHECKING
@@ -27,16 +29,19 @@ class Hook:
     """
 
     def __init__(self) -> None:
-        self._methods: dict[int, weakref.WeakMethod[Callable[[], object]]] = {}
+        # Without callbacks at an object's end: those would fail, and be heard, while the interpreter is taken down.
+        self._methods: dict[int, tuple[weakref.ref[object], Callable[[object], object]]] = {}
         self._numbers = itertools.count()
 
     def __len__(self) -> int:
-        return sum(method() is not None for method in self._methods.values())
+        return sum(owner() is not None for owner, _ in self._methods.values())
 
     def add(self, method: Callable[[], object]) -> Callable[[], None]:
         """Register a bound method; the returned function removes it again (harmless when repeated)."""
+        for number in [number for number, (owner, _) in list(self._methods.items()) if owner() is None]:
+            self._methods.pop(number, None)
         number = next(self._numbers)
-        self._methods[number] = weakref.WeakMethod(method, lambda _: self._methods.pop(number, None))
+        self._methods[number] = weakref.ref(method.__self__), method.__func__  # type: ignore[attr-defined]
 
         def remove() -> None:
             self._methods.pop(number, None)
@@ -46,17 +51,24 @@ class Hook:
     def run(self) -> None:
         """Call every method that is still alive."""
         for number in sorted(self._methods, reverse=True):
-            method = self._methods[number]() if number in self._methods else None
-            if method is None:
+            owner, function = self._methods.get(number, (_nobody, None))
+            alive = owner()
+            if alive is None or function is None:
                 continue
             try:
-                method()
+                function(alive)
             except Exception as error:  # noqa: BLE001  the end of a process is no place to fail
                 _log.warning("cleanup failed: %s: %s", type(error).__name__, error)
 
 
+def _nobody() -> None:
+    return None
+
+
 _exit = Hook()
-_fork = Hook()
+_before_fork = Hook()
+_forked_parent = Hook()
+_forked_child = Hook()
 _lock = threading.Lock()
 _asked: set[str] = set()
 
@@ -70,7 +82,24 @@ def at_exit(method: Callable[[], object]) -> Callable[[], None]:
         if "exit" not in _asked:
             atexit.register(_exit.run)
             _asked.add("exit")
+            if (workers := sys.modules.get("multiprocessing.process")) and workers.parent_process() is not None:
+                _at_end_of_worker(_exit)
     return _exit.add(method)
+
+
+def before_fork(method: Callable[[], object]) -> Callable[[], None]:
+    """Call a bound method in the forking thread just before each fork; return the cancelling function.
+
+    The fork waits for it, so it must not wait for long.
+    """
+    _ask_for_forks()
+    return _before_fork.add(method)
+
+
+def after_fork_in_parent(method: Callable[[], object]) -> Callable[[], None]:
+    """Call a bound method in the parent just after each fork; return the cancelling function."""
+    _ask_for_forks()
+    return _forked_parent.add(method)
 
 
 def after_fork_in_child(method: Callable[[], object]) -> Callable[[], None]:
@@ -78,11 +107,8 @@ def after_fork_in_child(method: Callable[[], object]) -> Callable[[], None]:
 
     The child has one thread. The method must not wait for a lock of the parent: it replaces it.
     """
-    with _lock:
-        if "fork" not in _asked and hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=_forked)
-            _asked.add("fork")
-    return _fork.add(method)
+    _ask_for_forks()
+    return _forked_child.add(method)
 
 
 def forget_exit() -> None:
@@ -93,8 +119,28 @@ def forget_exit() -> None:
             _asked.discard("exit")
 
 
-def _forked() -> None:
+def _ask_for_forks() -> None:
+    with _lock:
+        if "fork" not in _asked and hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=_before_fork.run, after_in_parent=_forked_parent.run, after_in_child=_begin_child
+            )
+            _asked.add("fork")
+
+
+def _begin_child() -> None:
     global _lock
     # Another thread of the parent may have held it.
     _lock = threading.Lock()
-    _fork.run()
+    _forked_child.run()
+    # Only what has imported it can have forked a worker.
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None and "worker" not in _asked:
+        util.register_after_fork(_exit, _at_end_of_worker)
+        _asked.add("worker")
+
+
+def _at_end_of_worker(hook: Hook) -> None:
+    from multiprocessing.util import Finalize
+
+    Finalize(None, hook.run, exitpriority=0)

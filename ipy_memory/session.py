@@ -7,7 +7,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+from weakref import WeakValueDictionary
 
 from ipy_memory import text
 from ipy_memory.backends import (
@@ -37,6 +39,7 @@ from ipy_memory.paths import check_path
 from ipy_memory.scoping.project import resolve_path
 from ipy_memory.session_turns import SessionLife
 from ipy_memory.settings import agent_directory, load_settings
+from ipy_memory.settings_table import SETTINGS
 from ipy_memory.tools import (
     MEMORY_EDIT,
     RECALL,
@@ -102,6 +105,25 @@ class MemorySession(SessionLife):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let a worker process have this session: a forked child finds its own copy, another process opens it again."""
+        return _session_of, (self._key, self._description())
+
+    def _description(self) -> dict[str, Any] | None:
+        """Return what :func:`open_session` needs to open this again elsewhere; ``None`` where that is not enough."""
+        given = {name: entry.value for name, entry in self.settings.session.items()}
+        usual = (type(self.clock), type(self.ids), type(self.timers)) == (SystemClock, ProcessIds, SystemTimers)
+        alone = self.env is os.environ and self._embedder is None and self._completion is None
+        if not (usual and alone) or any(SETTINGS[name].credential for name in given):
+            return None
+        return {
+            "cwd": self.cwd,
+            "agent_dir": self.agent_dir,
+            "settings": given,
+            "session_id": self.session_id,
+            "started": self.started,
+        }
 
     def __repr__(self) -> str:
         return f"<MemorySession {self.session_id} on {self.chosen} in {self.cwd}>"
@@ -322,6 +344,7 @@ class MemorySession(SessionLife):
             timers=self.timers,
             session_id=session_id or f"nb-{self.ids.token()}",
         )
+        _SESSIONS[child._key] = child
         if isinstance(self.backend, Parental):
             child.backend = self.backend.child(child.session_id, child.cwd)
         return child
@@ -540,7 +563,43 @@ def open_session(
         completion=completion,
     )
     session.install_backend()
+    _SESSIONS[session._key] = session
     return session
+
+
+_SESSIONS: WeakValueDictionary[str, MemorySession] = WeakValueDictionary()
+_REOPENED: list[MemorySession] = []
+"""Sessions of another process that were opened again in this one: they live as long as it does."""
+
+
+def _session_of(key: str, description: Mapping[str, Any] | None) -> object:
+    """Return this process's copy of a session, or open it again."""
+    if key in _SESSIONS:
+        return _SESSIONS[key]
+    if description is None:
+        return _Elsewhere()
+    session = _SESSIONS[key] = open_session(**description)
+    _REOPENED.append(session)
+    return session
+
+
+class _Elsewhere:
+    """Takes the place of a session that this process cannot open again.
+
+    It raises when it is used: a worker that fails while it reads its task would leave the pool waiting for ever.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return partial(_refuse, name)
+
+
+def _refuse(name: str, *_: object, **__: object) -> NoReturn:
+    raise MemoryToolkitError(
+        f"The session cannot be opened again in this process, so {name} was not done.",
+        hint="open one there with open_session(...); what was given in code (clock, embedder, key) does not go along",
+    )
 
 
 def _here() -> str:

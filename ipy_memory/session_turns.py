@@ -96,6 +96,7 @@ class SessionLife:
         self.failures: list[Failure] = []
         self.notices: list[Notice] = []
         self.backend: LivingBackend | None = None
+        self._key = os.urandom(8).hex()
         self._embedder = embedder
         self._completion = completion
         self._begun = False

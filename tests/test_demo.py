@@ -76,6 +76,25 @@ def test_the_command_runs_the_notebook_without_a_browser(tmp_path: Path) -> None
     assert not (tmp_path / ".omp").exists()
 
 
+def test_the_end_of_a_forked_child_leaves_the_home_of_its_parent_alone(tmp_path: Path) -> None:
+    program = (
+        "import os, sys\n"
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "InteractiveShell.instance()\n"
+        "from ipy_memory import demo\n"
+        "home = demo.start(fresh=True)\n"
+        "child = os.fork()\n"
+        "if child == 0: sys.exit()\n"
+        "os.waitpid(child, 0)\n"
+        "print(home.database.exists(), home.folder)\n"
+    )
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
+    there, folder = done.stdout.split()
+    assert there == "True"
+    assert not Path(folder).exists()
+
+
 def test_every_notebook_is_in_the_wheel() -> None:
     build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
     shipped = build["targets"]["wheel"]["force-include"]

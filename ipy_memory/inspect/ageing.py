@@ -58,10 +58,11 @@ def _consolidated(session: MemorySession, target: Target, *, dry_run: bool) -> s
     due = ageing(target.path, target.name, session.clock)
     if not due.due:
         return f"{target.name}: 0 memories considered: {_why_nothing(due, session.clock.tz)}."
-    bank = backend.banks.get(target, READ if dry_run else WRITE)
-    if bank is None:
-        return f"{target.name}: nothing to sum up, there is no file yet."
-    done = sleep_all(bank, dry_run=dry_run)
+    with backend.banks.lock:
+        bank = backend.banks.get(target, READ if dry_run else WRITE)
+        if bank is None:
+            return f"{target.name}: nothing to sum up, there is no file yet."
+        done = sleep_all(bank, dry_run=dry_run)
     aged = sum(value for value in done.get("degradation", {}).values() if isinstance(value, int) and value is not True)
     verb = "would be summed up" if dry_run else "summed up"
     return (

@@ -49,15 +49,19 @@ def chosen_targets(backend: MnemopiBackend, bank: str | None) -> list[Target]:
 
 
 def readable(backend: MnemopiBackend, targets: Sequence[Target]) -> Iterator[tuple[Target, Bank | BankError]]:
-    """Open banks for reading, those that have a file; in place of one that cannot be read its error."""
-    for target in targets:
-        try:
-            bank = backend.banks.get(target, READ)
-        except BankError as error:
-            yield target, error
-        else:
-            if bank is not None:
-                yield target, bank
+    """Open banks for reading, those that have a file; in place of one that cannot be read its error.
+
+    Between the banks no other thread works on them, and a fork waits.
+    """
+    with backend.banks.lock:
+        for target in targets:
+            try:
+                bank = backend.banks.get(target, READ)
+            except BankError as error:
+                yield target, error
+            else:
+                if bank is not None:
+                    yield target, bank
 
 
 def open_banks(backend: MnemopiBackend, targets: Sequence[Target]) -> list[Bank]:

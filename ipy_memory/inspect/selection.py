@@ -98,16 +98,17 @@ def invalidate_all(
     counts: dict[str, int] = {}
     skipped: dict[str, str] = {}
     staying: dict[str, None] = {}
-    for name, ids in wanted.items():
-        bank = backend.banks.get(targets[name], READ)
-        able, unable = _sorted_out(bank, ids)
-        skipped |= unable
-        counts |= {name: len(able)} if able else {}
-        if bank is not None and able:
-            made = [one for found in summaries_of(bank, able).values() for one in found]
-            staying |= dict.fromkeys(one for one in made if one not in able)
-        if confirm and able and (bank := backend.banks.get(targets[name], WRITE)) is not None:
-            edits += _ended(backend, bank, able, replacement)
+    with backend.banks.lock:
+        for name, ids in wanted.items():
+            bank = backend.banks.get(targets[name], READ)
+            able, unable = _sorted_out(bank, ids)
+            skipped |= unable
+            counts |= {name: len(able)} if able else {}
+            if bank is not None and able:
+                made = [one for found in summaries_of(bank, able).values() for one in found]
+                staying |= dict.fromkeys(one for one in made if one not in able)
+            if confirm and able and (bank := backend.banks.get(targets[name], WRITE)) is not None:
+                edits += _ended(backend, bank, able, replacement)
     if edits:
         backend.edits.append(tuple(edits))
     copies = tuple(shown_path(copy, backend.home) for path, copy in backend.backups.items() if path not in had)

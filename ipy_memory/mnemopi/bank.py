@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -26,7 +27,6 @@ from ipy_memory.mnemopi.schema import check_schema, create_schema, foreign_trigg
 from ipy_memory.paths import exists
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Iterator
 
     from ipy_memory.clock import Clock, IdSource
@@ -72,6 +72,7 @@ class Bank:
         self.pending: list[Pending] = []
         self._depth = 0
         self._borders = 0
+        self._user = 0
         self._ended: Exception | None = None
         self.taken_back = 0
         self._counted = 0
@@ -219,6 +220,11 @@ class Bank:
         version: int = self.connection.execute("PRAGMA data_version").fetchone()[0]
         return version, self.connection.total_changes - self._counted, self.taken_back
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is being read or written just now."""
+        return not self._borders
+
     @contextmanager
     def counting(self) -> Iterator[sqlite3.Connection]:
         """Hold a transaction that changes only recall counters, so that what was computed stays good.
@@ -297,6 +303,8 @@ class Bank:
 
     @contextmanager
     def _border(self) -> Iterator[None]:
+        if not self._borders:
+            self._user = threading.get_ident()
         self._borders += 1
         failed = True
         try:
@@ -332,6 +340,16 @@ class Bank:
         self.memo.clear()
         self.connection.end_reading()  # a statement that is still open would keep the file open too
         self.connection.close()
+
+    def give_up(self) -> None:
+        """Part, in a forked child, with a connection that the fork copied while it was in use.
+
+        One that is idle, or that this thread was reading from, can be closed here: the parent's locks keep this from
+        writing anything. Of the others, one may be in a write, one inside SQLite: they stay as they are.
+        """
+        self.memo.clear()
+        if self.idle or (self._user == threading.get_ident() and not self._depth):
+            self.close()
 
     def _stop(self) -> int:
         # A pending Ctrl-C is raised as this function is entered, which ends the statement as well.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from weakref import WeakSet
 
+from ipy_memory import process
 from ipy_memory.errors import (
     ASK_AGAIN,
     BankError,
@@ -54,6 +55,8 @@ class Connection(sqlite3.Connection):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._cursors: WeakSet[sqlite3.Cursor] = WeakSet()
+        self.file: tuple[int, int] | None = None
+        _OPEN.connections.add(self)
 
     def execute(self, *given: Any) -> sqlite3.Cursor:
         """Carry out a statement, and remember its cursor while it lives."""
@@ -82,6 +85,54 @@ class Connection(sqlite3.Connection):
         for cursor in list(self._cursors):
             cursor.close()
         self._cursors.clear()
+
+    def close(self) -> None:
+        """Close the connection; harmless when repeated."""
+        super().close()
+        _OPEN.connections.discard(self)
+
+
+class _OpenConnections:
+    """The connections of this process, and those that a fork copied while they were in use.
+
+    SQLite takes the locks of such a copy for this process's own. So neither is the copy used or closed, nor its file
+    opened again in this process: what is written beside it could be lost.
+    """
+
+    def __init__(self) -> None:
+        self.connections: WeakSet[Connection] = WeakSet()
+        self._left: list[Connection] = []
+        process.after_fork_in_child(self._leave_all)
+
+    def check(self, path: Path) -> None:
+        """Raise if a file cannot be opened in this forked process."""
+        if self._left and file_of(path) in [connection.file for connection in self._left]:
+            raise BankError(
+                "The bank was in use by another thread when this process was forked from it.",
+                where=str(path),
+                hint="fork while no memory call is running, or start processes by spawn",
+            )
+
+    def _leave_all(self) -> None:
+        import ctypes
+
+        for connection in self.connections:
+            self._left.append(connection)
+            # Not even the end of the process may close it: that could undo what the parent is writing.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+        self.connections = WeakSet()
+
+
+_OPEN = _OpenConnections()
+
+
+def file_of(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from every other: device and number; ``None`` where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 @contextmanager
@@ -173,6 +224,7 @@ def reading_mode(path: Path) -> str:
 
 def connect(path: Path, mode: str) -> Connection:
     """Connect to a file in a mode of SQLite's addresses (``rwc``, ``rw`` or that of :func:`reading_mode`)."""
+    _OPEN.check(path)
     address = f"file:{quote(os.fspath(path.absolute()), errors='surrogateescape')}?mode={mode}"
     connection = sqlite3.connect(
         address,
@@ -184,6 +236,7 @@ def connect(path: Path, mode: str) -> Connection:
         factory=Connection,
     )
     connection.text_factory = _TEXT
+    connection.file = file_of(path)
     try:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         connection.execute("PRAGMA cell_size_check = ON")

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
-from ipy_memory import js
+from ipy_memory import js, process
 from ipy_memory.errors import EmbeddingError
 
 if TYPE_CHECKING:
@@ -68,6 +68,10 @@ class QueryCache:
     def __init__(self, size: int = CACHED_QUERIES) -> None:
         self._size = size
         self._known: OrderedDict[tuple[str, str, str], Vector] = OrderedDict()
+        self._renew_lock()
+        process.after_fork_in_child(self._renew_lock)
+
+    def _renew_lock(self) -> None:
         self._lock = Lock()
 
     def get(self, model: str, address: str, text: str, compute: Callable[[], Vector | None]) -> Vector | None:

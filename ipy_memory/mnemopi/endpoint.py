@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from ipy_memory import http, js
+from ipy_memory import http, js, process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -58,6 +58,15 @@ class Endpoint:
         self._transport = transport
         self._wait = wait
         self._http: httpx.Client | None = None
+        self._inherited: list[httpx.Client] = []
+        process.after_fork_in_child(self._part)
+
+    def _part(self) -> None:
+        # Parent and child on one connection would read each other's answers. The copy is kept, not closed: a lock in
+        # it may have been held by another thread.
+        if self._http is not None:
+            self._inherited.append(self._http)
+            self._http = None
 
     def post(self, path: str, body: Mapping[str, Any]) -> Reply:
         """Send a JSON body; whatever goes wrong is told in the reply, nothing is raised for it."""

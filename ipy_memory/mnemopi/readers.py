@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
 import logging
 import threading
@@ -12,11 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
+from ipy_memory import process
 from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.completion import RemoteCompletion
+from ipy_memory.mnemopi.connection import file_of
 from ipy_memory.mnemopi.pending import drain
 from ipy_memory.mnemopi.session_embedder import Choice
+from ipy_memory.paths import exists
 from ipy_memory.scoping.mnemopi import DEFAULT_BANK, name_by_folder
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from ipy_memory.clock import Clock, IdSource
     from ipy_memory.mnemopi.config import EngineConfig
+    from ipy_memory.mnemopi.pending import Pending
 
 _log = logging.getLogger("ipy_memory.mnemopi")
 
@@ -32,6 +35,10 @@ _Found = TypeVar("_Found")
 
 READ, TOUCH, WRITE = 0, 1, 2
 """How a bank is needed: to read, to count recalls as well, to write (which makes it if it is not there)."""
+
+
+FORK_PATIENCE_SECONDS = 2.0
+"""So long a fork waits for another thread's work on the banks to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +60,12 @@ class _Open:
 class OpenBanks:
     """Bank files by path, each opened once for the most that was needed of it.
 
-    A file that was replaced or deleted since (another process cleared it) is opened anew. Where a write can leave
-    work behind (vectors, facts read by a language model), the end of the process finishes it too (T-13, B023).
+    A file that was replaced or deleted since (another process cleared it) is opened again. Where a write can leave
+    work behind (vectors, facts read by a language model), the end of the process finishes it too.
     Hold ``lock`` for as long as banks are worked on: a session may be called from several threads.
+
+    SQLite forbids a forked child to use or to close what its parent has opened. So the files are closed before a
+    fork, and parent and child each open them again at their next call. Work that is left to do stays the parent's.
     """
 
     def __init__(
@@ -74,7 +84,12 @@ class OpenBanks:
         self.completion = completion
         self.lock = threading.RLock()
         self._open: dict[Path, _Open] = {}
-        self._promised = False
+        self._jobs: dict[Path, tuple[Target, list[Pending]]] = {}
+        self._cancel_exit: Callable[[], None] | None = None
+        self._mid_call = False
+        process.before_fork(self._before_fork)
+        process.after_fork_in_parent(self._after_fork_in_parent)
+        process.after_fork_in_child(self._after_fork_in_child)
 
     def get(self, target: Target, need: int) -> Bank | None:
         """Return the open bank, or ``None`` where there is no file and none is to be made.
@@ -85,19 +100,17 @@ class OpenBanks:
             The file is there and cannot be used.
         """
         held = self._open.get(target.path)
-        if held and held.need >= need and held.bank.name == target.name and _identity(target.path) == held.file:
+        if held and held.need >= need and held.bank.name == target.name and file_of(target.path) == held.file:
             return held.bank
         if held:
-            pending = held.bank.pending
             held.bank.close()
             del self._open[target.path]
         try:
             bank = self._opened(target, need)
         except BankNotFoundError:
             return None
-        if held:
-            bank.pending += pending
-        self._open[target.path] = _Open(bank, need, _identity(target.path) or (0, 0))
+        _, bank.pending = self._jobs.setdefault(target.path, (target, []))
+        self._open[target.path] = _Open(bank, need, file_of(target.path) or (0, 0))
         return bank
 
     def all(self) -> list[Bank]:
@@ -107,40 +120,70 @@ class OpenBanks:
     @property
     def waiting(self) -> int:
         """How much work waits: texts to embed, texts for a language model."""
-        return sum(len(bank.pending) for bank in self.all())
+        return sum(len(jobs) for _, jobs in self._jobs.values())
 
     def drain(self) -> int:
-        """Do the work that waits; return how much could not be done and waits on (T-13)."""
-        for bank in self.all():
-            if bank.writable and bank.pending:
-                drain(bank)
+        """Do the work that waits; return how much could not be done and waits on."""
+        for target, jobs in list(self._jobs.values()):
+            if jobs and exists(target.path):
+                try:
+                    bank = self.get(target, WRITE)
+                except BankError as error:
+                    _log.warning("Mnemopi: work left undone: bank=%s error=%s", target.name, error)
+                    continue
+                if bank is not None:
+                    drain(bank)
         return self.waiting
 
     def close(self) -> None:
-        """Close every file; work that still waits is counted in the log (B023)."""
-        atexit.unregister(self._at_exit)
-        self._promised = False
+        """Close every file; work that still waits is counted in the log."""
+        if self._cancel_exit is not None:
+            self._cancel_exit()
+            self._cancel_exit = None
+        jobs, self._jobs = self._jobs, {}
+        for target, left in jobs.values():
+            if left:
+                _log.warning("Mnemopi: closed with work undone: bank=%s left=%d", target.name, len(left))
         held, self._open = self._open, {}
         for one in held.values():
-            if one.bank.pending:
-                _log.warning("Mnemopi: closed with work undone: bank=%s left=%d", one.bank.name, len(one.bank.pending))
             one.bank.close()
         if self.choice.embedder is not None:
             self.choice.embedder.close()
         if isinstance(self.completion, RemoteCompletion):
             self.completion.close()
 
-    def _at_exit(self) -> None:
+    def _end(self) -> None:
         with suppress(MemoryToolkitError):
             self.drain()
         self.close()
 
+    def _before_fork(self) -> None:
+        # In the middle of a call of this thread the files are in use; then the child gives them up.
+        self._mid_call = _is_held(self.lock)
+        if not self._mid_call and self.lock.acquire(timeout=FORK_PATIENCE_SECONDS):
+            for path, one in list(self._open.items()):
+                if one.bank.idle:
+                    del self._open[path]
+                    one.bank.close()
+
+    def _after_fork_in_parent(self) -> None:
+        # Asking the lock itself leaves no gap for an interrupt.
+        if not self._mid_call and _is_held(self.lock):
+            self.lock.release()
+
+    def _after_fork_in_child(self) -> None:
+        self.lock = threading.RLock()
+        self._mid_call = False
+        self._jobs.clear()
+        inherited, self._open = self._open, {}
+        for one in inherited.values():
+            one.bank.give_up()
+
     def _opened(self, target: Target, need: int) -> Bank:
         embedder = self.choice.embedder
         if need == WRITE:
-            if not self._promised and (embedder is not None or self.completion is not None):
-                atexit.register(self._at_exit)
-                self._promised = True
+            if self._cancel_exit is None and (embedder is not None or self.completion is not None):
+                self._cancel_exit = process.at_exit(self._end)
             return Bank.open(
                 target.path,
                 target.name,
@@ -152,6 +195,15 @@ class OpenBanks:
             )
         opener = Bank.open_for_recall if need == TOUCH else Bank.open_readonly
         return opener(target.path, target.name, clock=self.clock, config=self.config, embedder=embedder)
+
+
+def _is_held(lock: threading.RLock) -> bool:
+    """Return whether this thread holds a lock; only a condition may ask that."""
+    try:
+        threading.Condition(lock).notify(0)
+    except RuntimeError:
+        return False
+    return True
 
 
 class _HasBanks(Protocol):
@@ -172,14 +224,6 @@ def alone(
             return work(owner, *given, **named)
 
     return call
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def name_in_file(path: Path, clock: Clock) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from ipy_memory import process
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.js import trim
 from ipy_memory.mnemopi import embedders, endpoint, model_files
@@ -58,6 +59,12 @@ class SessionEmbedder:
         self.local = local
         self._made: Embedder | None = None
         self._broken = ""
+        if local:
+            process.after_fork_in_child(self._part)
+
+    def _part(self) -> None:
+        # The threads of a loaded model are not in the child, which would wait for them for ever.
+        self._inherited, self._made = self._made, None
 
     @property
     def reluctant(self) -> bool:
