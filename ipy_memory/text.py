@@ -244,6 +244,13 @@ def bank_failed(bank: str, reason: str) -> str:
     return f"Bank {bank} did not answer: {reason}"
 
 
+def uncounted(bank: str) -> str:
+    """Return the note for recall counters that another writer kept from being written."""
+    return (
+        f"Another process is writing to bank {bank}: that these memories were recalled is counted at the next recall."
+    )
+
+
 def vectors_unanswered(model: str, problem: str) -> str:
     """Return the note for a recall whose query got no vector (B030)."""
     return (

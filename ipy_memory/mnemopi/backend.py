@@ -19,7 +19,7 @@ from ipy_memory.mnemopi.change import backup_beside
 from ipy_memory.mnemopi.completion import RemoteCompletion
 from ipy_memory.mnemopi.consolidation import promote_before_trim
 from ipy_memory.mnemopi.readers import READ, TOUCH, WRITE, OpenBanks, Target, alone, name_in_file
-from ipy_memory.mnemopi.recall import PREVIEW_UNITS
+from ipy_memory.mnemopi.recall import PREVIEW_UNITS, touch
 from ipy_memory.mnemopi.removal import scrub
 from ipy_memory.mnemopi.scoped import ScopedAnswer, Unopened, scoped_recall
 from ipy_memory.mnemopi.store import retain_items
@@ -90,6 +90,7 @@ class MnemopiBackend(BanksInScope):
         found = self.ask(query, limit=limit, touch=touch, cancel=cancel, traces=traces)
         notes = [text.bank_failed(bank, str(error)) for bank, error in found.failures]
         notes += [text.index_damaged(bank.name) for bank in self.banks.all() if bank.memo.pop(DAMAGED, None)]
+        notes += [text.uncounted(bank) for bank in found.uncounted]
         notes += [text.bank_renamed(name, written) for name, written in self.renamed.items()]
         notes += vector_report.notes(self.banks.choice, self.banks.all())
         return Answer(found.hits, banks=tuple(target.name for target in self.recall_targets()), notes=tuple(notes))
@@ -296,6 +297,9 @@ class MnemopiBackend(BanksInScope):
         """Finish waiting work and close every file."""
         try:
             self.flush()
+            for bank in self.banks.all():
+                if bank.uncounted:
+                    touch(bank, {})
         finally:
             self.banks.close()
 

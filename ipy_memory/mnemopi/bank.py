@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+from collections.abc import Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -14,6 +15,7 @@ from ipy_memory.errors import ASK_AGAIN, BankError, BankNotFoundError, ReadOnlyB
 from ipy_memory.jsdate import iso
 from ipy_memory.mnemopi.config import EngineConfig
 from ipy_memory.mnemopi.connection import (
+    BUSY_MS,
     STEPS_BETWEEN_CHECKS,
     Connection,
     bank_errors,
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
     from ipy_memory.clock import Clock, IdSource
     from ipy_memory.mnemopi.embeddings import Embedder
     from ipy_memory.mnemopi.pending import Pending
+
+COUNT_PATIENCE_MS = 50
+"""Recall counters wait this long for another writer; they can be written later."""
+
+Counts = Mapping[tuple[str, str], int]
+"""How often which memory, by tier and id."""
 
 AUTHOR_ID = "coding-agent"
 AUTHOR_TYPE = "agent"
@@ -70,6 +78,8 @@ class Bank:
         self.cancel: threading.Event | None = None
         self.memo: dict[str, Any] = {}
         self.pending: list[Pending] = []
+        self.uncounted: list[tuple[str, Counts]] = []
+        self.patience_ms = BUSY_MS
         self._depth = 0
         self._borders = 0
         self._user = 0
@@ -229,20 +239,30 @@ class Bank:
     def counting(self) -> Iterator[sqlite3.Connection]:
         """Hold a transaction that changes only recall counters, so that what was computed stays good.
 
-        It does not wait for the disk: a power cut may lose counts, never a memory.
+        It does not wait for the disk: a power cut may lose counts, never a memory. Nor does it wait long for
+        another writer.
         """
         with self.reading():
             alone = not self._depth and self.writable
             if alone:
                 self.connection.execute("PRAGMA synchronous = NORMAL")
             try:
-                with self.transaction() as connection:
+                with self.impatient(COUNT_PATIENCE_MS), self.transaction() as connection:
                     before = connection.total_changes
                     yield connection
                     self._counted += connection.total_changes - before
             finally:
                 if alone:
                     self.connection.execute("PRAGMA synchronous = FULL")
+
+    @contextmanager
+    def impatient(self, patience_ms: int) -> Iterator[None]:
+        """Let writes in this block wait only so long for another writer."""
+        usual, self.patience_ms = self.patience_ms, patience_ms
+        try:
+            yield
+        finally:
+            self.patience_ms = usual
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -260,7 +280,7 @@ class Bank:
                     "The bank was opened for reading only.", where=self.where, hint="Open it for writing."
                 )
             try:  # BEGIN belongs inside: an interrupt may come just after it
-                self.connection.begin()
+                self.connection.begin(self.patience_ms)
                 self._depth, self._ended = 1, None
                 yield self.connection
                 self._check_transaction()

@@ -64,10 +64,10 @@ class Connection(sqlite3.Connection):
         self._cursors.add(cursor)
         return cursor.execute(*given)
 
-    def begin(self) -> None:
-        """Begin to write, once whoever else writes is done."""
-        end = time.monotonic() + BUSY_MS / 1000
-        self.execute(f"PRAGMA busy_timeout = {_BUSY_STEP_MS}")
+    def begin(self, patience_ms: int = BUSY_MS) -> None:
+        """Begin to write, once whoever else writes is done; give up after ``patience_ms``."""
+        end = time.monotonic() + patience_ms / 1000
+        self.execute(f"PRAGMA busy_timeout = {min(_BUSY_STEP_MS, patience_ms)}")
         try:
             while True:
                 try:

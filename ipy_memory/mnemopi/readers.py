@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ipy_memory.clock import Clock, IdSource
+    from ipy_memory.mnemopi.bank import Counts
     from ipy_memory.mnemopi.config import EngineConfig
     from ipy_memory.mnemopi.pending import Pending
 
@@ -85,6 +86,7 @@ class OpenBanks:
         self.lock = threading.RLock()
         self._open: dict[Path, _Open] = {}
         self._jobs: dict[Path, tuple[Target, list[Pending]]] = {}
+        self._uncounted: dict[Path, list[tuple[str, Counts]]] = {}
         self._cancel_exit: Callable[[], None] | None = None
         self._mid_call = False
         process.before_fork(self._before_fork)
@@ -103,13 +105,13 @@ class OpenBanks:
         if held and held.need >= need and held.bank.name == target.name and file_of(target.path) == held.file:
             return held.bank
         if held:
-            held.bank.close()
-            del self._open[target.path]
+            self._close_one(target.path)
         try:
             bank = self._opened(target, need)
         except BankNotFoundError:
             return None
         _, bank.pending = self._jobs.setdefault(target.path, (target, []))
+        bank.uncounted = self._uncounted.pop(target.path, [])
         self._open[target.path] = _Open(bank, need, file_of(target.path) or (0, 0))
         return bank
 
@@ -152,6 +154,12 @@ class OpenBanks:
         if isinstance(self.completion, RemoteCompletion):
             self.completion.close()
 
+    def _close_one(self, path: Path) -> None:
+        bank = self._open.pop(path).bank
+        if bank.uncounted:
+            self._uncounted[path] = bank.uncounted
+        bank.close()
+
     def _end(self) -> None:
         with suppress(MemoryToolkitError):
             self.drain()
@@ -163,8 +171,7 @@ class OpenBanks:
         if not self._mid_call and self.lock.acquire(timeout=FORK_PATIENCE_SECONDS):
             for path, one in list(self._open.items()):
                 if one.bank.idle:
-                    del self._open[path]
-                    one.bank.close()
+                    self._close_one(path)
 
     def _after_fork_in_parent(self) -> None:
         # Asking the lock itself leaves no gap for an interrupt.
@@ -175,6 +182,7 @@ class OpenBanks:
         self.lock = threading.RLock()
         self._mid_call = False
         self._jobs.clear()
+        self._uncounted.clear()
         inherited, self._open = self._open, {}
         for one in inherited.values():
             one.bank.give_up()

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ipy_memory import js
-from ipy_memory.errors import BankError
+from ipy_memory.errors import BankError, BusyBankError
 from ipy_memory.jsdate import iso, parse_ms
 from ipy_memory.mnemopi import account, candidates, lexicon, rerank, scoring, stored
 from ipy_memory.mnemopi.entries import Entry, Found, hit_of
@@ -26,10 +27,11 @@ from ipy_memory.mnemopi.visibility import Visibility, condition, names_of
 from ipy_memory.model import Hit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import tzinfo
+    from sqlite3 import Connection
 
-    from ipy_memory.mnemopi.bank import Bank
+    from ipy_memory.mnemopi.bank import Bank, Counts
     from ipy_memory.mnemopi.stored import Tier
     from ipy_memory.mnemopi.trace import Trace
 
@@ -37,6 +39,9 @@ log = logging.getLogger("ipy_memory.mnemopi")
 
 PREVIEW_UNITS = 500
 """How much of a content a hit shows (R-11)."""
+
+_KEPT_BATCHES = 100
+"""So many calls whose counts could not be written keep their own times."""
 
 _parse = lru_cache(maxsize=4096)(parse_ms)
 _SCORE = attrgetter("score")
@@ -121,23 +126,46 @@ def recall_enhanced(
     return final
 
 
-def touch(bank: Bank, counts: Mapping[tuple[str, str], int]) -> None:
-    """Count memories as recalled now: (tier, id) -> how often (R-34). A bank that cannot be written stays as it is."""
+def touch(bank: Bank, counts: Counts) -> bool:
+    """Count memories as recalled now, and those that could not be counted before; tell whether that was done (R-34).
+
+    While another process writes, the counts are kept for the next time. A bank that cannot be written stays as it is.
+    """
     now = iso(bank.clock.now_ms())
+    batches = _latest([*bank.uncounted, (now, counts)])
     visible = _visibility(bank, RecallOptions(channel_id=bank.name), now)
+    bank.uncounted = []
     try:
         with bank.counting() as connection:
-            for tier in (WORKING, EPISODIC):
-                if times := {id_: n for (name, id_), n in counts.items() if name == tier.name}:
-                    where, values = condition(visible.rules(), names_of(bank, tier.table))
-                    counted = connection.executemany(
-                        f"UPDATE {tier.table} SET recall_count = COALESCE(recall_count, 0) + ?, last_recalled = ?"
-                        f" WHERE id = ? AND {where}",
-                        [(n, now, id_, *values) for id_, n in times.items()],
-                    )
-                    stored.count(bank, tier, times if counted.rowcount == len(times) else None, now)
+            for then, batch in batches:
+                _count(bank, connection, batch, then, visible)
+    except BusyBankError as error:
+        bank.uncounted = batches
+        log.debug("Recall counters wait for another writer (%s): %s", bank.where, error)
+        return False
     except BankError as error:
         log.debug("Recall counters were not written (%s): %s", bank.where, error)
+    return True
+
+
+def _count(bank: Bank, connection: Connection, counts: Counts, then: str, visible: Visibility) -> None:
+    for tier in (WORKING, EPISODIC):
+        if times := {id_: n for (name, id_), n in counts.items() if name == tier.name}:
+            where, values = condition(visible.rules(), names_of(bank, tier.table))
+            counted = connection.executemany(
+                f"UPDATE {tier.table} SET recall_count = COALESCE(recall_count, 0) + ?, last_recalled = ?"
+                f" WHERE id = ? AND {where}",
+                [(n, then, id_, *values) for id_, n in times.items()],
+            )
+            stored.count(bank, tier, times if counted.rowcount == len(times) else None, then)
+
+
+def _latest(batches: list[tuple[str, Counts]]) -> list[tuple[str, Counts]]:
+    """Return counts in order; of very many the older ones together, under the time of the last of them."""
+    if len(batches) <= _KEPT_BATCHES:
+        return batches
+    (_, older), (then, newer), *rest = batches
+    return [(then, Counter(older) + Counter(newer)), *rest]
 
 
 def _visibility(bank: Bank, options: RecallOptions, now: str) -> Visibility:

@@ -53,11 +53,12 @@ class Unopened:
 
 @dataclass(frozen=True, slots=True)
 class ScopedAnswer:
-    """The merged hits, each call in order, and the banks that did not answer."""
+    """The merged hits, each call in order, the banks that did not answer, and those whose counters have to wait."""
 
     hits: tuple[Hit, ...]
     per_target: tuple[TargetAnswer, ...]
     failures: tuple[tuple[str, Exception], ...] = ()
+    uncounted: tuple[str, ...] = ()
 
 
 def scoped_recall(
@@ -132,10 +133,9 @@ def scoped_recall(
     if failures and all(answer.error is not None for answer in answers):
         raise _total_failure(failures)
     merged = merge([hit for answer in answers for hit in answer.hits], limit, owners)
-    for bank, counted in counts:
-        if counted:
-            touch(bank, counted)
-    return ScopedAnswer(tuple(merged), tuple(answers), tuple(failures))
+    due = [(bank, counted) for bank, counted in counts if counted or (should_touch and bank.uncounted)]
+    uncounted = tuple(bank.name for bank, counted in due if not touch(bank, counted))
+    return ScopedAnswer(tuple(merged), tuple(answers), tuple(failures), uncounted)
 
 
 def _note_failure(

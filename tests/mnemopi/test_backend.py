@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -152,3 +155,82 @@ def test_forgetting_says_what_goes_along(session: MemorySession, tmp_path: Path)
     for table in expected:
         assert bank.connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
     assert bank.connection.execute("SELECT count(*) FROM fts_working").fetchone() == (0,)
+
+
+def recalled(path: Path) -> list[tuple[str, int, str | None]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(
+            "SELECT content, COALESCE(recall_count, 0), last_recalled FROM working_memory ORDER BY rowid"
+        ).fetchall()
+
+
+@pytest.fixture
+def writer(session: MemorySession, tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """Another writer's connection to the bank, which holds the write lock until it commits."""
+    stored(session, "The deploy target is fly.io")
+    with closing(sqlite3.connect(tmp_path / "mnemopi.db", isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield connection
+
+
+@pytest.mark.claim("R-34")
+def test_counters_wait_for_another_writer_and_are_made_up_at_the_next_recall(
+    session: MemorySession, writer: sqlite3.Connection, tmp_path: Path
+) -> None:
+    """C18: a recall does not wait for a bank whose write lock is held."""
+    clock = session.clock
+    assert isinstance(clock, FixedClock)
+    begun = time.monotonic()
+    for minute in range(3):
+        clock.set(f"2026-06-01T12:0{minute}:00.000Z")
+        found = session.recall("deploy target")
+        assert len(found.hits) == 1
+        assert [note for note in found.notes if "counted at the next recall" in note]
+    assert time.monotonic() - begun < 4  # one wait of a writer alone is five seconds
+    assert [row[1] for row in recalled(tmp_path / "mnemopi.db")] == [0]
+    writer.execute("COMMIT")
+    clock.set("2026-06-01T12:30:00.000Z")
+    assert session.recall("deploy target", touch=False).notes == ()
+    assert [row[1] for row in recalled(tmp_path / "mnemopi.db")] == [0]
+    assert session.recall("nothing like it").notes == ()
+    assert recalled(tmp_path / "mnemopi.db") == [("The deploy target is fly.io", 3, "2026-06-01T12:02:00.000Z")]
+    found = session.recall("deploy target")
+    assert (found.notes, found.hits[0].recall_count) == ((), 3)
+    assert recalled(tmp_path / "mnemopi.db") == [("The deploy target is fly.io", 4, "2026-06-01T12:30:00.000Z")]
+
+
+def test_counters_that_waited_keep_the_time_of_their_recall(
+    session: MemorySession, writer: sqlite3.Connection, tmp_path: Path
+) -> None:
+    clock = session.clock
+    assert isinstance(clock, FixedClock)
+    session.recall("deploy target")
+    writer.execute("COMMIT")
+    clock.set("2026-06-02T12:00:00.000Z")
+    stored(session, "Tea is served at four")
+    session.recall("tea served")
+    assert recalled(tmp_path / "mnemopi.db") == [
+        ("The deploy target is fly.io", 1, NOW),
+        ("Tea is served at four", 1, "2026-06-02T12:00:00.000Z"),
+    ]
+
+
+def test_counters_that_still_wait_are_written_at_the_end_of_the_session(
+    session: MemorySession, writer: sqlite3.Connection, tmp_path: Path
+) -> None:
+    session.recall("deploy target")
+    writer.execute("COMMIT")
+    session.close()
+    assert recalled(tmp_path / "mnemopi.db") == [("The deploy target is fly.io", 1, NOW)]
+
+
+def test_counters_of_very_many_recalls_are_all_kept(
+    session: MemorySession, writer: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ipy_memory.mnemopi.bank.COUNT_PATIENCE_MS", 0)
+    monkeypatch.setattr("ipy_memory.mnemopi.recall._KEPT_BATCHES", 3)
+    for _ in range(9):
+        session.recall("deploy target")
+    writer.execute("COMMIT")
+    session.recall("deploy target")
+    assert recalled(tmp_path / "mnemopi.db")[0][1] == 10
