@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger("ipy_memory")
 
 
+_EARLY = 1 << 60
+
+
 class Hook:
-    """Methods to call at one event, held weakly and called in reverse order of registration.
+    """Methods to call at one event, held weakly and called in reverse order of registration, the early ones first.
 
     A method that fails is logged and does not keep the others from running.
     """
@@ -36,11 +39,11 @@ class Hook:
     def __len__(self) -> int:
         return sum(owner() is not None for owner, _ in self._methods.values())
 
-    def add(self, method: Callable[[], object]) -> Callable[[], None]:
+    def add(self, method: Callable[[], object], *, early: bool = False) -> Callable[[], None]:
         """Register a bound method; the returned function removes it again (harmless when repeated)."""
         for number in [number for number, (owner, _) in list(self._methods.items()) if owner() is None]:
             self._methods.pop(number, None)
-        number = next(self._numbers)
+        number = next(self._numbers) + early * _EARLY
         self._methods[number] = weakref.ref(method.__self__), method.__func__  # type: ignore[attr-defined]
 
         def remove() -> None:
@@ -73,10 +76,11 @@ _lock = threading.Lock()
 _asked: set[str] = set()
 
 
-def at_exit(method: Callable[[], object]) -> Callable[[], None]:
+def at_exit(method: Callable[[], object], *, early: bool = False) -> Callable[[], None]:
     """Call a bound method when the interpreter ends; return the function that cancels this.
 
-    The object is held weakly: one that nobody holds any more needs no end.
+    An ``early`` one hands work to others, and so is called before them. The object is held weakly: one that nobody
+    holds any more needs no end.
     """
     with _lock:
         if "exit" not in _asked:
@@ -84,7 +88,7 @@ def at_exit(method: Callable[[], object]) -> Callable[[], None]:
             _asked.add("exit")
             if (workers := sys.modules.get("multiprocessing.process")) and workers.parent_process() is not None:
                 _at_end_of_worker(_exit)
-    return _exit.add(method)
+    return _exit.add(method, early=early)
 
 
 def before_fork(method: Callable[[], object]) -> Callable[[], None]:

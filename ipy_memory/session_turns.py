@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -47,6 +47,11 @@ class Cleared:
     deleted: tuple[Path, ...] = ()
     copies: tuple[Path, ...] = ()
     warning: str | None = None
+
+
+def turn_messages(prompt: str, answers: Iterable[str], stamp: str) -> list[Message]:
+    """Return a turn that is over as messages of one time (pure)."""
+    return [Message("user", prompt, stamp), *(Message("assistant", answer, stamp) for answer in answers)]
 
 
 class SessionLife:
@@ -134,8 +139,7 @@ class SessionLife:
 
     def add_turn(self, prompt: str, *answers: str) -> None:
         """Add a turn that is over to the conversation, and do what the end of a turn does."""
-        stamp = iso(self.clock.now_ms())
-        self.messages.extend([Message("user", prompt, stamp), *(Message("assistant", one, stamp) for one in answers)])
+        self.messages += turn_messages(prompt, answers, iso(self.clock.now_ms()))
         self.end_turn()
 
     def start(self) -> None:

@@ -64,6 +64,7 @@ class Bank:
         config: EngineConfig,
         embedder: Embedder | None = None,
         completion: Callable[[str], str | None] | None = None,
+        patience_ms: int = BUSY_MS,
         writable: bool,
     ) -> None:
         self.connection = connection
@@ -79,7 +80,7 @@ class Bank:
         self.memo: dict[str, Any] = {}
         self.pending: list[Pending] = []
         self.uncounted: list[tuple[str, Counts]] = []
-        self.patience_ms = BUSY_MS
+        self.patience_ms = patience_ms
         self._depth = 0
         self._borders = 0
         self._user = 0
@@ -99,6 +100,7 @@ class Bank:
         config: EngineConfig | None = None,
         embedder: Embedder | None = None,
         completion: Callable[[str], str | None] | None = None,
+        patience_ms: int = BUSY_MS,
         create: bool = True,
     ) -> Self:
         """Open a bank for reading and writing, and create what it lacks.
@@ -115,6 +117,8 @@ class Bank:
             The engine's numbers and switches; those of the real system by default.
         embedder, completion
             What computes vectors and reads facts, where anything does.
+        patience_ms
+            How long a write waits for another writer.
         create
             Whether a missing file is made; otherwise it is an error.
 
@@ -141,6 +145,7 @@ class Bank:
                 config=config,
                 embedder=embedder,
                 completion=completion,
+                patience_ms=patience_ms,
                 writable=True,
             )
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js, text, turns
-from ipy_memory.errors import MemoryToolkitError
+from ipy_memory.errors import BusyBankError, MemoryToolkitError
 from ipy_memory.mnemopi import reports
 from ipy_memory.mnemopi.alias import MnemopiChild
 from ipy_memory.mnemopi.backend import MnemopiBackend
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.change import backup_beside
+from ipy_memory.mnemopi.connection import BUSY_MS
 from ipy_memory.mnemopi.consolidation import promote_before_trim, sleep, sleep_all
 from ipy_memory.mnemopi.readers import WRITE, Target, alone
 from ipy_memory.mnemopi.retention import Retention
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("ipy_memory")
 
 COMMAND_SOURCE = "coding-agent-memory-command"
+_ATTEMPT_SECONDS = 0.1
 _SEARCH_DEFAULT, _SEARCH_MOST = 10, 50
 
 
@@ -124,16 +127,28 @@ class MnemopiSession(MnemopiBackend):
         joined = "\n\n".join(filter(None, (text.MNEMOPI_INSTRUCTIONS, self.context(recalled))))
         return turns.truncate_tokens(js.trim(joined), self.config.injection_token_limit)
 
-    @alone
     def end_turn(self, messages: Sequence[Message]) -> None:
         """Retain the latest turns when enough came together (A-09); never raises (A-04)."""
         if self.config.auto_retain:
-            self._quietly(lambda: self.retention.end_turn(messages))
+            self._quietly(lambda: self._between_writers(lambda: self.retention.end_turn(messages)))
 
-    @alone
     def force_retain(self, messages: Sequence[Message]) -> None:
         """Retain what is not yet retained; never raises (A-04)."""
-        self._quietly(lambda: self.retention.force(messages))
+        self._quietly(lambda: self._between_writers(lambda: self.retention.force(messages)))
+
+    def _between_writers(self, retain: Callable[[], object]) -> None:
+        """Retain once no other process writes; while this waits, other threads can use the session."""
+        end = time.monotonic() + BUSY_MS / 1000
+        while True:
+            with self.banks.lock, self.banks.impatient():
+                try:
+                    retain()
+                except BusyBankError:
+                    if time.monotonic() >= end:
+                        raise
+                else:
+                    return
+            time.sleep(_ATTEMPT_SECONDS)
 
     @alone
     def enqueue(self, messages: Sequence[Message]) -> None:

@@ -6,7 +6,7 @@ import functools
 import logging
 import threading
 from collections import Counter
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
@@ -15,14 +15,14 @@ from ipy_memory import process
 from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.completion import RemoteCompletion
-from ipy_memory.mnemopi.connection import file_of
+from ipy_memory.mnemopi.connection import BUSY_MS, file_of
 from ipy_memory.mnemopi.pending import drain
 from ipy_memory.mnemopi.session_embedder import Choice
 from ipy_memory.paths import exists
 from ipy_memory.scoping.mnemopi import DEFAULT_BANK, name_by_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ipy_memory.clock import Clock, IdSource
     from ipy_memory.mnemopi.bank import Counts
@@ -37,6 +37,9 @@ _Found = TypeVar("_Found")
 READ, TOUCH, WRITE = 0, 1, 2
 """How a bank is needed: to read, to count recalls as well, to write (which makes it if it is not there)."""
 
+
+IMPATIENT_MS = 50
+"""How long writes in :meth:`OpenBanks.impatient` wait for another writer."""
 
 FORK_PATIENCE_SECONDS = 2.0
 """So long a fork waits for another thread's work on the banks to end."""
@@ -84,6 +87,7 @@ class OpenBanks:
         self.choice = choice or Choice(None, "no embedder is known here", "open a session", off=True)
         self.completion = completion
         self.lock = threading.RLock()
+        self._patience_ms = BUSY_MS
         self._open: dict[Path, _Open] = {}
         self._jobs: dict[Path, tuple[Target, list[Pending]]] = {}
         self._uncounted: dict[Path, list[tuple[str, Counts]]] = {}
@@ -103,6 +107,7 @@ class OpenBanks:
         """
         held = self._open.get(target.path)
         if held and held.need >= need and held.bank.name == target.name and file_of(target.path) == held.file:
+            held.bank.patience_ms = self._patience_ms
             return held.bank
         if held:
             self._close_one(target.path)
@@ -114,6 +119,17 @@ class OpenBanks:
         bank.uncounted = self._uncounted.pop(target.path, [])
         self._open[target.path] = _Open(bank, need, file_of(target.path) or (0, 0))
         return bank
+
+    @contextmanager
+    def impatient(self) -> Iterator[None]:
+        """Let writes in this block wait for another writer for a moment only; the lock must be held."""
+        self._patience_ms = IMPATIENT_MS
+        try:
+            yield
+        finally:
+            self._patience_ms = BUSY_MS
+            for bank in self.all():
+                bank.patience_ms = BUSY_MS
 
     def all(self) -> list[Bank]:
         """Return every bank that is open now."""
@@ -200,6 +216,7 @@ class OpenBanks:
                 config=self.config,
                 embedder=embedder,
                 completion=self.completion,
+                patience_ms=self._patience_ms,
             )
         opener = Bank.open_for_recall if need == TOUCH else Bank.open_readonly
         return opener(target.path, target.name, clock=self.clock, config=self.config, embedder=embedder)

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from ipy_memory import js, turns
 from ipy_memory.errors import MemoryToolkitError
+from ipy_memory.jsdate import iso
 from ipy_memory.notebook import literal
+from ipy_memory.notebook.turn_writer import TurnWriter
 from ipy_memory.redact import redact
+from ipy_memory.session_turns import turn_messages
 from ipy_memory.turns import Message
 
 if TYPE_CHECKING:
@@ -126,6 +129,7 @@ class Recorder:
         self._listener: _Listener | None = None
         self._source: str | None = None
         self._on = False
+        self._writer = TurnWriter(session)
 
     def begin(self) -> None:
         """Take the cells from the next one on."""
@@ -141,8 +145,7 @@ class Recorder:
             self._shell.events.unregister("pre_run_cell", self._before)
             self._shell.events.unregister("post_run_cell", self._after)
             self._stop_listening()
-            if self.cells:
-                self.session.force_retain()
+            self._writer.finish()
 
     def _before(self, info: ExecutionInfo) -> None:
         self._stop_listening()
@@ -157,7 +160,9 @@ class Recorder:
         if source:
             answer = answered([printed, "" if source.endswith(";") else self._shown(result)])
             self.cells += 1
-            self.session.add_turn(source, *([answer] if answer else []))
+            now = iso(self.session.clock.now_ms())
+            self.session.messages += turn_messages(source, [answer] if answer else [], now)
+            self._writer.end_turn()
 
     def _stop_listening(self) -> str:
         listener, self._listener = self._listener, None
