@@ -6,7 +6,6 @@ A quick action shows nothing, and neither does one that nobody waits for (nbconv
 from __future__ import annotations
 
 import functools
-import gc
 import os
 import re
 import sys
@@ -94,11 +93,9 @@ class Progress:
         self._lock = threading.Lock()
         self._stage: tuple[str, int, int] | None = None
         self._pulse: Pulse | None = None
-        self._settled = False
 
     def __enter__(self) -> Self:
         if self._line is not None:
-            self._settled = settle()
             self._pulse = Pulse(self._beat).__enter__()
         return self
 
@@ -120,9 +117,6 @@ class Progress:
             if line is not None:
                 with self._lock:
                     line.hide()
-            if self._settled:
-                self._settled = False
-                gc.unfreeze()
 
     def _note(self, what: str, done: int, total: int) -> None:
         self._stage = (what, done, total)
@@ -131,17 +125,6 @@ class Progress:
         with self._lock:
             if self._line is not None:
                 self._line.show(word(self._stage, seconds))
-
-
-def settle() -> bool:
-    """Let the garbage collector leave alone what is there already, and tell whether that is to be undone.
-
-    A collection of all that a kernel holds stops every thread for a tenth of a second, and many new objects set it off.
-    """
-    if gc.get_freeze_count():
-        return False
-    gc.freeze()
-    return True
 
 
 def word(stage: tuple[str, int, int] | None, seconds: float) -> str:

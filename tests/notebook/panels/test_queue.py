@@ -31,7 +31,7 @@ def session(stub: StubServer, timers: ManualTimers, tmp_path: Path) -> Iterator[
     session = open_session(
         "hindsight",
         cwd=tmp_path,
-        settings={"hindsight.apiUrl": stub.url},
+        settings={"hindsight.apiUrl": stub.url, "hindsight.retainTimeoutMs": 1_000},
         agent_dir=tmp_path,
         env={},
         clock=FixedClock("2026-06-01T12:00:00.000Z"),
