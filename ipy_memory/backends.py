@@ -285,7 +285,7 @@ class FileKeeping(Protocol):
         ...
 
     def back_up(self, files: Sequence[Path]) -> list[Path]:
-        """Copy bank files beside themselves; return the copies."""
+        """Copy bank files; return the copies."""
         ...
 
     def clear(self, *, rescued: Sequence[str] = (), messages: Sequence[Message] = ()) -> list[Path]:
@@ -349,6 +349,7 @@ def _mnemopi(
     from ipy_memory.mnemopi.life import MnemopiSession
     from ipy_memory.mnemopi.readers import OpenBanks
     from ipy_memory.mnemopi.session_embedder import choose
+    from ipy_memory.own_files import state_path
     from ipy_memory.paths import check_path
     from ipy_memory.scoping.mnemopi import mnemopi_scope
     from ipy_memory.settings import mnemopi_config
@@ -366,6 +367,7 @@ def _mnemopi(
         clock=session.clock,
         ids=session.ids,
         config=engine,
+        copies=state_path(session.agent_dir, "copies"),
         choice=choose(config, session.env, embedder, off=engine.no_embeddings),
         completion=completion or configured_completion(config),
     )

@@ -59,7 +59,7 @@ def make_folder(path: Path) -> Path:
         A link or a file has its name, or the disk refuses.
     """
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_parents(path)
         with suppress(FileExistsError):
             path.mkdir(mode=0o700)
         mode = path.lstat().st_mode
@@ -68,6 +68,14 @@ def make_folder(path: Path) -> Path:
     if not stat.S_ISDIR(mode):
         raise _refused(path, "a file or a link has this name")
     return path
+
+
+def make_parents(path: Path) -> None:
+    """Make the folders above a path that are missing, each 0700, whatever the umask; raise ``OSError``."""
+    for folder in reversed(path.parents):
+        if not folder.is_dir():
+            with suppress(FileExistsError):
+                folder.mkdir(mode=0o700)
 
 
 def create(path: Path) -> int:

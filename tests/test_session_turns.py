@@ -582,7 +582,7 @@ def test_clear_leaves_what_it_should(world: World, backend: str) -> None:
     done = session.clear()
     assert done.deleted[0] == world.bank()
     [copy] = done.copies
-    assert copy.parent == world.bank().parent
+    assert copy.parent == world.folder / "agent" / "ipy_memory" / "copies"
     assert rows(copy, "SELECT content FROM working_memory")[0] == ("The harbour opens at six.",)
     assert session.recall("harbour").hits == ()
     speak(session, 3)
@@ -599,7 +599,7 @@ def test_a_clear_whose_copy_fails_deletes_nothing(world: World, monkeypatch: pyt
     def full(*_: object) -> Path:
         raise MemoryToolkitError("no room")
 
-    monkeypatch.setattr("ipy_memory.mnemopi.life.backup_beside", full)
+    monkeypatch.setattr("ipy_memory.mnemopi.life.copy_bank", full)
     with pytest.raises(MemoryToolkitError, match="no room"):
         session.clear()
     assert session.recall("harbour").hits

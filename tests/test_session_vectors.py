@@ -258,7 +258,7 @@ class TestChoice:
         assert [hit.content for hit in found.hits] == ["one"]
         assert "RuntimeError" in found.notes[0]
         assert "private" not in found.notes[0]
-        assert not list(bank_file(tmp_path).parent.glob("*.backup"))
+        assert not list(tmp_path.rglob("*.backup"))
 
 
 class TestOtherModels:

@@ -86,7 +86,7 @@ def look_over(
     for number, target in enumerate(targets):
         before = number * len(PARTS)
         if mend:
-            repairs.append(repair(target.path, target.name, session.clock))
+            repairs.append(repair(target.path, target.name, session.clock, backend.banks.copies))
             examinations.append(repairs[-1].before)
         else:
 

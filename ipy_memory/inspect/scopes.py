@@ -16,6 +16,7 @@ from ipy_memory.mnemopi import reports
 from ipy_memory.mnemopi.backend import MnemopiBackend
 from ipy_memory.mnemopi.config import engine_config
 from ipy_memory.mnemopi.readers import OpenBanks
+from ipy_memory.own_files import state_path
 from ipy_memory.paths import check_path, exists
 from ipy_memory.scoping.hindsight import HindsightScope, hindsight_scope
 from ipy_memory.scoping.mnemopi import mnemopi_scope
@@ -142,7 +143,12 @@ def _local(session: MemorySession, settings: Settings, cwd: str, query: str | No
     banks = (
         served.banks
         if isinstance(served, MnemopiBackend)
-        else OpenBanks(clock=session.clock, ids=session.ids, config=engine_config(session.env))
+        else OpenBanks(
+            clock=session.clock,
+            ids=session.ids,
+            config=engine_config(session.env),
+            copies=state_path(session.agent_dir, "copies"),
+        )
     )
     home = session.env.get("HOME", "")
     try:

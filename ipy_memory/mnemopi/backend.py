@@ -15,9 +15,9 @@ from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError, 
 from ipy_memory.mnemopi import edit as editing
 from ipy_memory.mnemopi import reports, vector_report
 from ipy_memory.mnemopi.candidates import DAMAGED
-from ipy_memory.mnemopi.change import backup_beside
 from ipy_memory.mnemopi.completion import RemoteCompletion
 from ipy_memory.mnemopi.consolidation import promote_before_trim
+from ipy_memory.mnemopi.copies import copy_bank
 from ipy_memory.mnemopi.readers import READ, TOUCH, WRITE, OpenBanks, Target, alone, name_in_file
 from ipy_memory.mnemopi.recall import PREVIEW_UNITS, touch
 from ipy_memory.mnemopi.removal import scrub
@@ -231,9 +231,9 @@ class MnemopiBackend(BanksInScope):
         return there
 
     def back_up_once(self, bank: Bank) -> None:
-        """Copy a bank beside itself, if this session has not done so yet."""
+        """Copy a bank, if this session has not done so yet."""
         if bank.path not in self.backups:
-            self.backups[bank.path] = backup_beside(bank)
+            self.backups[bank.path] = copy_bank(bank, self.banks.copies)
 
     def _backed_up(self, bank: Bank) -> Path:
         self.back_up_once(bank)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from glob import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ipy_memory.errors import BankError, EditRefusedError
+from ipy_memory.errors import EditRefusedError
 from ipy_memory.js import json_text, well_formed
 from ipy_memory.jsdate import iso
 from ipy_memory.mnemopi.cells import as_number, as_text, as_whole
@@ -25,9 +20,6 @@ if TYPE_CHECKING:
     from ipy_memory.mnemopi.bank import Bank
 
 Store = Literal["working", "episodic", "fact"]
-
-BACKUP = ".backup"
-"""How the name of a bank's copy ends."""
 
 _FIELDS = {
     "id": "id",
@@ -219,52 +211,3 @@ def restore(bank: Bank, undo: Invalidation) -> bool:
                 (undo.valid_until, undo.superseded_by, undo.id),
             ).rowcount
         )
-
-
-def backup(bank: Bank, target: str | Path) -> Path:
-    """Copy the whole bank, as of now, into a new file; an existing one is never overwritten."""
-    target = Path(target)
-    partial = target.with_name(f".{target.name}.part")
-    try:
-        if target.exists():
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
-        os.close(handle)
-        copy = sqlite3.connect(partial)
-        try:
-            with bank.reading() as connection:
-                connection.backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE")
-        finally:
-            copy.close()
-        partial.replace(target)
-    except OSError as error:
-        raise BankError(
-            f"The bank was not copied: {error.strerror}.",
-            where=str(target),
-            hint="Name a new file in a folder of yours.",
-        ) from error
-    finally:
-        partial.unlink(missing_ok=True)
-    return target
-
-
-def backup_beside(bank: Bank) -> Path:
-    """Copy the whole bank into a new file in its own folder, named with the time; return that file."""
-    stamp = iso(bank.clock.now_ms())[:19].replace(":", "")
-    name = f"{bank.path.name}.{stamp}Z"
-    for number in range(1, 1000):
-        target = bank.path.with_name(f"{name}{'' if number == 1 else f'-{number}'}{BACKUP}")
-        if not target.exists():
-            return backup(bank, target)
-    raise BankError(
-        "There are too many copies of this moment already.",
-        where=bank.where,
-        hint="delete copies that nobody needs, or try again in a second",
-    )
-
-
-def backups(path: Path) -> list[Path]:
-    """Return the copies of a bank that lie beside it, the oldest first."""
-    return sorted(path.parent.glob(f"{escape(path.name)}.*{BACKUP}"))

@@ -15,8 +15,8 @@ from ipy_memory.jsdate import iso
 from ipy_memory.mnemopi import removal
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.cells import as_text
-from ipy_memory.mnemopi.change import backup_beside
 from ipy_memory.mnemopi.connection import bank_errors
+from ipy_memory.mnemopi.copies import copy_bank
 from ipy_memory.mnemopi.schema import FULL_TEXT_TABLES, columns, create_schema
 from ipy_memory.mnemopi.vectors import stored_vector
 
@@ -112,7 +112,7 @@ def examine(path: Path, name: str, clock: Clock, progress: Callable[[str], objec
     return Examination(name, path, tuple(findings))
 
 
-def repair(path: Path, name: str, clock: Clock) -> Repair:
+def repair(path: Path, name: str, clock: Clock, copies: Path) -> Repair:
     """Mend what can be mended without losing a memory, after a copy of the bank was made beside it.
 
     Full-text indexes are built anew from the rows; missing tables, columns, triggers and indexes are added; rows that
@@ -133,7 +133,7 @@ def repair(path: Path, name: str, clock: Clock) -> Repair:
     if not before.repairable:
         return Repair(before, before)
     with Bank.open_readonly(path, name, clock=clock) as bank:
-        copy = backup_beside(bank)
+        copy = copy_bank(bank, copies)
     broken = [fault.name for fault in before.repairable if fault.part == INDEX]
     done = []
     with Bank.open(path, name, clock=clock, create=False) as bank:  # opening adds what the schema lacks

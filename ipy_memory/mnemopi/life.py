@@ -16,9 +16,9 @@ from ipy_memory.mnemopi import reports
 from ipy_memory.mnemopi.alias import MnemopiChild
 from ipy_memory.mnemopi.backend import MnemopiBackend
 from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.change import backup_beside
 from ipy_memory.mnemopi.connection import BUSY_MS
 from ipy_memory.mnemopi.consolidation import promote_before_trim, sleep, sleep_all
+from ipy_memory.mnemopi.copies import copy_bank
 from ipy_memory.mnemopi.readers import WRITE, Target, alone
 from ipy_memory.mnemopi.retention import Retention
 from ipy_memory.mnemopi.store import RememberOptions, remember
@@ -205,7 +205,7 @@ class MnemopiSession(MnemopiBackend):
 
     @alone
     def back_up(self, files: Sequence[Path]) -> list[Path]:
-        """Copy bank files, as of now, beside themselves under the time of day; return the copies.
+        """Copy bank files, as of now, into the folder for copies; return the copies.
 
         Raises
         ------
@@ -215,7 +215,7 @@ class MnemopiSession(MnemopiBackend):
         copies = []
         for file in files:
             with Bank.open_readonly(file, file.parent.name, clock=self.banks.clock) as bank:
-                copies.append(backup_beside(bank))
+                copies.append(copy_bank(bank, self.banks.copies))
         return copies
 
     @alone

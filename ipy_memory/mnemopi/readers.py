@@ -16,6 +16,7 @@ from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.completion import RemoteCompletion
 from ipy_memory.mnemopi.connection import BUSY_MS, file_of
+from ipy_memory.mnemopi.copies import sweep
 from ipy_memory.mnemopi.pending import drain
 from ipy_memory.mnemopi.session_embedder import Choice
 from ipy_memory.paths import exists
@@ -67,6 +68,7 @@ class OpenBanks:
     A file that was replaced or deleted since (another process cleared it) is opened again. Where a write can leave
     work behind (vectors, facts read by a language model), the end of the process finishes it too.
     Hold ``lock`` for as long as banks are worked on: a session may be called from several threads.
+    ``copies`` is the folder for copies of banks.
 
     SQLite forbids a forked child to use or to close what its parent has opened. So the files are closed before a
     fork, and parent and child each open them again at their next call. Work that is left to do stays the parent's.
@@ -78,12 +80,14 @@ class OpenBanks:
         clock: Clock,
         ids: IdSource,
         config: EngineConfig,
+        copies: Path,
         choice: Choice | None = None,
         completion: Callable[[str], str | None] | None = None,
     ) -> None:
         self.clock = clock
         self.ids = ids
         self.config = config
+        self.copies = copies
         self.choice = choice or Choice(None, "no embedder is known here", "open a session", off=True)
         self.completion = completion
         self.lock = threading.RLock()
@@ -206,6 +210,7 @@ class OpenBanks:
     def _opened(self, target: Target, need: int) -> Bank:
         embedder = self.choice.embedder
         if need == WRITE:
+            sweep(self.copies, target.path)
             if self._cancel_exit is None and (embedder is not None or self.completion is not None):
                 self._cancel_exit = process.at_exit(self._end)
             return Bank.open(

@@ -12,7 +12,7 @@ from ipy_memory.inspect.ageing import ageing_notes, consolidate_now
 from ipy_memory.inspect.health import look_over
 from ipy_memory.inspect.report import report_text
 from ipy_memory.mnemopi.ageing import RULE
-from ipy_memory.mnemopi.change import backups
+from ipy_memory.mnemopi.copies import copies_of
 from ipy_memory.session import open_session
 from tests.inspect.conftest import NOW, OpenSession, fingerprint
 
@@ -76,7 +76,7 @@ def test_the_doctor_looks_at_every_bank_in_scope_and_mends_on_request(open_here:
         "default",
         "All is well in 1 banks.",
     ]
-    assert len(backups(path)) == 1
+    assert len(copies_of(path, tmp_path / "agent" / "ipy_memory" / "copies")) == 1
     assert [hit.content for hit in session.recall("tea").hits] == ["Everybody prefers tea"]
     assert look_over(session).notes == ["All is well in 2 banks."]
 

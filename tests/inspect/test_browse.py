@@ -12,7 +12,7 @@ from ipy_memory.errors import BankNotFoundError, EditRefusedError, MemoryNotFoun
 from ipy_memory.inspect.browse import chain
 from ipy_memory.inspect.selection import invalidate_all, restore_all, undo_last
 from ipy_memory.mnemopi.backend import MnemopiBackend
-from ipy_memory.mnemopi.change import backups
+from ipy_memory.mnemopi.copies import copies_of
 from ipy_memory.mnemopi.listing import STORES
 from ipy_memory.session import MemorySession
 from tests.inspect.conftest import CWD, OpenSession, fingerprint
@@ -216,7 +216,7 @@ def test_a_selection_is_ended_only_when_confirmed_and_restored_as_one(open_here:
     session.change("invalidate", rows["id"][0])
     done = invalidate_all(session, rows, replacement="new", confirm=True)
     assert (done.done, done.count, len(done.edits)) == (True, 12, 12)
-    assert len(backups(bank)) == 1
+    assert len(copies_of(bank, tmp_path / "agent" / "ipy_memory" / "copies")) == 1
     assert session.recall("ferry").hits == ()
     assert set(session.memories()["superseded_by"]) == {"new"}
     restored = restore_all(session, done)

@@ -13,9 +13,10 @@ import pytest
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import EditRefusedError
 from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.change import backup_beside, backups
+from ipy_memory.mnemopi.copies import copies_of
 from ipy_memory.mnemopi.edit import Operation, edit
 from ipy_memory.mnemopi.store import RememberOptions, remember
+from ipy_memory.own_files import state_path
 from ipy_memory.session import MemorySession, open_session
 
 NOW = "2026-06-01T12:00:00.000Z"
@@ -36,6 +37,10 @@ def session(tmp_path: Path) -> Iterator[MemorySession]:
         yield session
 
 
+def copies(tmp_path: Path) -> list[Path]:
+    return copies_of(tmp_path / "mnemopi.db", state_path(tmp_path, "copies"))
+
+
 def stored(session: MemorySession, text: str) -> str:
     receipt = session.retain(text).receipt
     assert receipt is not None
@@ -45,18 +50,17 @@ def stored(session: MemorySession, text: str) -> str:
 @pytest.mark.claim("M-06")
 def test_the_bank_is_copied_once_before_the_first_edit(session: MemorySession, tmp_path: Path) -> None:
     memory_id = stored(session, "The deploy target is fly.io")
-    path = tmp_path / "mnemopi.db"
     session.change("update", "none", content="x")
-    assert backups(path) == []
+    assert copies(tmp_path) == []
     session.change("update", memory_id, content="The deploy target is hetzner")
-    (copy,) = backups(path)
-    assert copy.name == "mnemopi.db.2026-06-01T120000Z.backup"
+    (copy,) = copies(tmp_path)
+    assert copy.name.endswith(".2026-06-01T120000Z.backup")
     with Bank.open_readonly(copy, "default", clock=FixedClock(NOW)) as old:
         rows = old.connection.execute("SELECT content FROM working_memory").fetchall()
         assert rows == [("The deploy target is fly.io",)]
     session.change("invalidate", memory_id)
     session.change("forget", memory_id)
-    assert backups(path) == [copy]
+    assert copies(tmp_path) == [copy]
 
 
 @pytest.mark.claim("M-06")
@@ -72,7 +76,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(session: MemorySession, tmp_
         )
     assert (tmp_path / "mnemopi.db").read_bytes() == before
     assert session.memory(memory_id).content == "The deploy target is fly.io"
-    assert backups(tmp_path / "mnemopi.db") == []
+    assert copies(tmp_path) == []
     assert session.change("forget", "none", dry_run=True).status == "not_found"
 
 
@@ -125,13 +129,6 @@ def test_an_undone_edit_is_no_longer_the_last(session: MemorySession) -> None:
         session.change("update", other, content=long[:499] + "…", dry_run=True)
     assert session.memory(other).content == long
     assert preview == () or preview[0].truncated
-
-
-def test_copies_of_one_moment_have_different_names(tmp_path: Path) -> None:
-    with Bank.open(tmp_path / "a[b].db", "proj", clock=FixedClock(NOW)) as bank:
-        made = [backup_beside(bank) for _ in range(3)]
-    assert len(set(made)) == 3
-    assert set(backups(tmp_path / "a[b].db")) == set(made)
 
 
 @pytest.mark.claim("M-03")

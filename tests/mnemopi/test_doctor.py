@@ -12,8 +12,9 @@ import pytest
 from ipy_memory.clock import FixedClock
 from ipy_memory.errors import CorruptBankError
 from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.change import backups
-from ipy_memory.mnemopi.doctor import FILE, INDEX, ORPHANS, SCHEMA, VECTORS, examine, repair
+from ipy_memory.mnemopi.copies import copies_of
+from ipy_memory.mnemopi.doctor import FILE, INDEX, ORPHANS, SCHEMA, VECTORS, Repair, examine
+from ipy_memory.mnemopi.doctor import repair as repair_with_copy
 from ipy_memory.mnemopi.store import RememberOptions, remember
 from ipy_memory.session import open_session
 
@@ -33,6 +34,14 @@ def path(tmp_path: Path) -> Path:
             " SELECT 'f1', 'proj', 'deploy', 'target', 'fly.io', id FROM working_memory LIMIT 1"
         )
     return path
+
+
+def backups(path: Path) -> list[Path]:
+    return copies_of(path, path.parent / "ipy_memory" / "copies")
+
+
+def repair(path: Path, name: str, clock: FixedClock) -> Repair:
+    return repair_with_copy(path, name, clock, path.parent / "ipy_memory" / "copies")
 
 
 def run(path: Path, *statements: str) -> None:

@@ -1,4 +1,4 @@
-"""Editing over several banks, the page of a memory, undoing, purging and copying."""
+"""Editing over several banks, the page of a memory, undoing and purging."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ipy_memory.errors import (
 )
 from ipy_memory.mnemopi import connection
 from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.change import backup, find, forget, invalidate, restore, update
+from ipy_memory.mnemopi.change import find, forget, invalidate, restore, update
 from ipy_memory.mnemopi.edit import edit, find_in, page, read_address
 from ipy_memory.mnemopi.store import RememberOptions, remember
 from ipy_memory.model import Memory
@@ -322,24 +322,3 @@ def test_a_purge_says_when_old_pages_had_to_stay(proj: Bank, monkeypatch: pytest
         forget(proj, id_, purge=True)
     reader.close()
     assert find(proj, id_) is None
-
-
-def test_a_copy_holds_the_bank_as_of_now(proj: Bank, tmp_path: Path) -> None:
-    id_ = remember(proj, "kept")
-    target = backup(proj, tmp_path / "copies" / "proj.db")
-    update(proj, id_, content="changed")
-    with Bank.open_readonly(target, "proj", clock=proj.clock) as copy:
-        memory = find(copy, id_)
-    assert memory is not None
-    assert memory.content == "kept"
-    assert target.stat().st_mode & 0o077 == 0
-    assert [file.name for file in target.parent.iterdir()] == ["proj.db"]
-
-
-def test_a_copy_never_overwrites(proj: Bank, tmp_path: Path) -> None:
-    target = tmp_path / "copy.db"
-    target.write_bytes(b"precious")
-    with pytest.raises(BankError, match="not copied"):
-        backup(proj, target)
-    assert target.read_bytes() == b"precious"
-    assert not (tmp_path / ".copy.db.part").exists()

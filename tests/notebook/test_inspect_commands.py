@@ -139,10 +139,10 @@ def test_update_shows_the_difference_and_can_be_undone(real: Notebook, tmp_path:
     dry = plain(real, f"%memory update --dry-run {memory_id} The deploy target")
     assert dry.startswith("Dry run: nothing was written.")
     assert "-is fly.io" in dry
-    assert list((tmp_path / "mem").rglob("*.backup")) == []
+    assert list(tmp_path.rglob("*.backup")) == []
     done = plain(real, f'%memory update {memory_id} The deploy target is "hetzner"  $HOME {{1+1}}')
     assert done.startswith(f"Memory {memory_id} updated in bank shop-")
-    assert "mnemopi.db.2026-06-01T120000Z.backup" in done
+    assert ".2026-06-01T120000Z.backup" in done
     assert str(tmp_path) not in done
     assert plain(real, f"%memory show {memory_id}").endswith('The deploy target is "hetzner"  $HOME {1+1}')
     real.run("whole = 'First line\\nSecond line'")
@@ -203,11 +203,9 @@ def test_a_purge_names_the_copies_that_still_hold_the_text(real: Notebook, tmp_p
     memory_id, other = stored(real, "The deploy target is xyloquartz"), stored(real, "Tea")
     plain(real, f"%memory update {other} Green tea")
     shown = plain(real, f"%memory forget --purge {memory_id}")
-    assert "Earlier copies of the bank may still hold the text: ~/mem/" in shown
+    assert "Earlier copies of the bank may still hold the text: ~/ipy_memory/copies/" in shown
     real.magics.close_session()
-    holding = [
-        path.suffix for path in (tmp_path / "mem").rglob("*") if path.is_file() and b"xyloquartz" in path.read_bytes()
-    ]
+    holding = [path.suffix for path in tmp_path.rglob("*") if path.is_file() and b"xyloquartz" in path.read_bytes()]
     assert holding == [".backup"]
 
 

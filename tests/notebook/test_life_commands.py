@@ -89,8 +89,9 @@ def test_clear_names_what_goes_refuses_and_copies_first(local: Notebook, tmp_pat
     assert "fly.io" in shown(local, "%recall deploy target")
     done = shown(local, "%memory clear --yes")
     assert f"Deleted: ~/mem/banks/{bank.parent.name}/mnemopi.db" in done
-    [copy] = bank.parent.glob("*.backup")
-    assert f"Copy made first: ~/mem/banks/{bank.parent.name}/{copy.name}" in done
+    [copy] = tmp_path.rglob("*.backup")
+    assert copy.parent.parts[-2:] == ("ipy_memory", "copies")
+    assert f"Copy made first: ~/{copy.relative_to(tmp_path)}" in done
     assert shown(local, "%recall deploy target") == "No relevant memories found."
     assert "fly.io" in shown(local, f"%memory open {copy}\n%recall deploy target")
 
@@ -110,7 +111,7 @@ def test_clear_without_copies_and_with_a_rescued_bank(local: Notebook, tmp_path:
     local.run("%memory clear --yes --rescued old --no-backup")
     assert not old.exists()
     assert (tmp_path / "mem" / "mnemopi.db").exists()
-    assert list((tmp_path / "mem").rglob("*.backup")) == []
+    assert list(tmp_path.rglob("*.backup")) == []
 
 
 @pytest.mark.claim("A-12")

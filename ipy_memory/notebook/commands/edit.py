@@ -187,10 +187,14 @@ def _copies_made(backend: MnemopiBackend, had: Collection[Path]) -> list[str]:
 
 
 def _copies_left(backend: MnemopiBackend, done: Edited) -> list[str]:
-    from ipy_memory.mnemopi.change import backups
+    from ipy_memory.mnemopi.copies import copies_of, unfinished_of
 
     # A forgotten text may be gone from every bank since an earlier purge: then any of them may have had it.
     targets = backend.edit_targets()
     edited = [target for target in targets if target.name == done.bank] or targets
-    left = [shown_path(copy, backend.home) for target in edited for copy in backups(target.path)]
-    return [f"Earlier copies of the bank may still hold the text: {', '.join(left)}"] if left else []
+    folder = backend.banks.copies
+    left = [
+        copy for target in edited for copy in (*copies_of(target.path, folder), *unfinished_of(target.path, folder))
+    ]
+    shown = ", ".join(shown_path(copy, backend.home) for copy in left)
+    return [f"Earlier copies of the bank may still hold the text: {shown}"] if left else []
