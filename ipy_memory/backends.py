@@ -354,7 +354,7 @@ def _mnemopi(
     from ipy_memory.scoping.mnemopi import mnemopi_scope
     from ipy_memory.settings import mnemopi_config
 
-    config = mnemopi_config(session.settings, session.agent_dir)
+    config = mnemopi_config(session.settings, session.agent_dir, session.cwd)
     check_path(config.db_path, "mnemopi.dbPath")
     engine = engine_config(
         session.env,

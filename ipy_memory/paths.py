@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from ipy_memory.errors import SettingsError
 
 _NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
 _SHOWN = 80
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
 
 
 def check_path(path: str, what: str) -> str:
@@ -38,6 +41,39 @@ def check_path(path: str, what: str) -> str:
     if reason:
         raise SettingsError(f"{what} is no path: {reason}", where=path[:_SHOWN], hint="name another one")
     return path
+
+
+def typed_path(path: str, env: Mapping[str, str] | None = None) -> str:
+    """Return a path as a user types it: home folders and variables filled in, and absolute from now on.
+
+    Parameters
+    ----------
+    path
+        As typed; an empty one stays empty.
+    env
+        Environment variables; the process's own by default. One that is not set stays as it is written.
+    """
+    env = os.environ if env is None else env
+    if path == "~" or path.startswith("~/"):
+        path = (env.get("HOME") or str(Path.home())) + path[1:]
+    else:
+        path = os.path.expanduser(path)  # noqa: PTH111  a Path would refuse an unknown user
+    path = _VARIABLE.sub(lambda found: env.get(found[1] or found[2], found[0]), path)
+    return path if not path or path.startswith("/") else os.path.join(here(), path)  # noqa: PTH118  ".." stays
+
+
+def here() -> str:
+    """Return the working directory as the shell names it: links are not resolved.
+
+    Raises
+    ------
+    SettingsError
+        It was deleted.
+    """
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        raise SettingsError("the working directory is gone", hint="go to another one: %cd FOLDER") from None
 
 
 def exists(path: Path) -> bool:

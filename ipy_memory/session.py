@@ -31,13 +31,12 @@ from ipy_memory.errors import (
     NoBackendError,
     NotInitialisedError,
     NotStoredError,
-    SettingsError,
 )
 from ipy_memory.jsdate import iso
 from ipy_memory.model import RetainItem, ToolResult
-from ipy_memory.paths import check_path
+from ipy_memory.paths import check_path, here, typed_path
 from ipy_memory.scoping.project import resolve_path
-from ipy_memory.session_turns import SessionLife
+from ipy_memory.session_turns import SessionLife, with_absolute_paths
 from ipy_memory.settings import agent_directory, load_settings
 from ipy_memory.settings_table import SETTINGS
 from ipy_memory.tools import (
@@ -427,7 +426,7 @@ class MemorySession(SessionLife):
             StatusRow("folder", self.cwd),
         ]
         with suppress(FileNotFoundError):
-            if (now := _here()) != self.cwd:
+            if (now := here()) != self.cwd:
                 rows.append(StatusRow("note", f"the working directory is now {now}; the scope is of {self.cwd}"))
         if self.backend is not None:
             known = dict(self.backend.status())
@@ -540,13 +539,15 @@ def open_session(
     """
     env = os.environ if env is None else env
     ids = ids or ProcessIds()
-    folder = check_path(resolve_path(os.fspath(cwd)), "the project folder") if cwd is not None else _here()
-    agent = check_path(os.fspath(agent_dir) if agent_dir is not None else agent_directory(env), "the agent's folder")
-    given = dict(settings or {})
+    folder = resolve_path(typed_path(os.fspath(cwd), env)) if cwd is not None else here()
+    check_path(folder, "the project folder")
+    agent = agent_directory(env) if agent_dir is None else typed_path(os.fspath(agent_dir), env)
+    check_path(agent, "the agent's folder")
+    given = with_absolute_paths(settings or {})
     if backend is not None:
         given["memory.backend"] = backend
     if database is not None:
-        given["mnemopi.dbPath"] = os.fspath(database)
+        given["mnemopi.dbPath"] = typed_path(os.fspath(database), env)
     resolved = load_settings(agent, folder, env, given)
     session = MemorySession(
         resolved,
@@ -600,14 +601,6 @@ def _refuse(name: str, *_: object, **__: object) -> NoReturn:
         f"The session cannot be opened again in this process, so {name} was not done.",
         hint="open one there with open_session(...); what was given in code (clock, embedder, key) does not go along",
     )
-
-
-def _here() -> str:
-    # The folder as the agent's own process names it: links are not resolved.
-    try:
-        return os.getcwd()  # noqa: PTH109
-    except FileNotFoundError:
-        raise SettingsError("the working directory is gone", hint="go to another one: %cd FOLDER") from None
 
 
 def _item(item: str | RetainItem | Mapping[str, str], context: str | None) -> RetainItem:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from ipy_memory.backends import Detachable, FileKeeping, LivingBackend, Movable, resolve_backend
 from ipy_memory.errors import MemoryToolkitError, NoBackendError
 from ipy_memory.jsdate import iso
-from ipy_memory.paths import check_path
+from ipy_memory.paths import check_path, here, typed_path
 from ipy_memory.scoping.project import resolve_path
 from ipy_memory.settings import Settings, load_settings
 from ipy_memory.turns import Message
@@ -47,6 +47,16 @@ class Cleared:
     deleted: tuple[Path, ...] = ()
     copies: tuple[Path, ...] = ()
     warning: str | None = None
+
+
+def with_absolute_paths(changes: Mapping[str, object]) -> dict[str, object]:
+    """Return settings that are given in code with paths that stay where they lead now.
+
+    They are not otherwise read: a setting of the agent's knows no ``~`` and no variables.
+    """
+    path = changes.get("mnemopi.dbPath")
+    relative = isinstance(path, str) and path.strip() and not path.startswith("/")
+    return {**changes, "mnemopi.dbPath": os.path.join(here(), str(path))} if relative else dict(changes)  # noqa: PTH118
 
 
 def turn_messages(prompt: str, answers: Iterable[str], stamp: str) -> list[Message]:
@@ -205,7 +215,7 @@ class SessionLife:
         SettingsError
             There is no such setting, or it cannot have that value; nothing has changed.
         """
-        settings = self.settings.with_overrides(changes)
+        settings = self.settings.with_overrides(with_absolute_paths(changes))
         if isinstance(self.backend, Movable) and self.backend.follow(settings, self.cwd):
             self._begun = False
         self.settings = settings
@@ -227,9 +237,12 @@ class SessionLife:
         SettingsError
             There is no such setting, or it cannot have that value; nothing has changed.
         """
-        folder = self.cwd if cwd is None else check_path(resolve_path(os.fspath(cwd)), "the project folder")
+        folder = self.cwd
+        if cwd is not None:
+            folder = check_path(resolve_path(typed_path(os.fspath(cwd), self.env)), "the project folder")
         given = {name: entry.value for name, entry in self.settings.session.items()}
-        settings = load_settings(self.agent_dir, folder, self.env, given).with_overrides(changes or {})
+        settings = load_settings(self.agent_dir, folder, self.env, given)
+        settings = settings.with_overrides(with_absolute_paths(changes or {}))
         same = self.backend is not None and self.backend.name == settings.get("memory.backend")
         if not same:
             self.close()

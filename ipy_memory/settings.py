@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import logging
 import math
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -225,11 +226,15 @@ def hindsight_config(settings: Settings) -> HindsightConfig:
     return HindsightConfig(**(_section(HindsightConfig, "hindsight", settings) | blanks))
 
 
-def mnemopi_config(settings: Settings, agent_dir: str | Path) -> MnemopiConfig:
-    """Return the local engine's side of the settings (C-05, C-07)."""
+def mnemopi_config(settings: Settings, agent_dir: str | Path, cwd: str = "") -> MnemopiConfig:
+    """Return the local engine's side of the settings (C-05, C-07).
+
+    A relative database path is one of the folder in which the agent works, ``cwd``.
+    """
     values = _section(MnemopiConfig, "mnemopi", settings)
     if not trim(values["db_path"] or ""):
         values["db_path"] = str(Path(agent_dir, "memories", "mnemopi", "mnemopi.db"))
+    values["db_path"] = posixpath.join(cwd, values["db_path"])
     model = trim(values["embedding_model"] or "")
     values["embedding_model"] = model or EMBEDDING_MODELS[settings.get("mnemopi.embeddingVariant")]
     for name, least in _LEAST.items():

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ipy_memory.errors import BankNotFoundError
 from ipy_memory.mnemopi.backend import MnemopiBackend
-from ipy_memory.paths import check_path, exists
+from ipy_memory.paths import check_path, exists, typed_path
 from ipy_memory.session import MemorySession, open_session
 
 
@@ -18,7 +18,7 @@ def open_bank_file(path: str | os.PathLike[str], **surroundings: Any) -> MemoryS
     Parameters
     ----------
     path
-        The bank's SQLite file; ``~`` is the home folder.
+        The bank's SQLite file; ``~`` and variables are filled in.
     **surroundings
         As for :func:`open_session`: ``cwd``, ``agent_dir``, ``env``, ``clock``, ``ids``.
 
@@ -29,7 +29,7 @@ def open_bank_file(path: str | os.PathLike[str], **surroundings: Any) -> MemoryS
     BankError
         The file is no bank, is damaged, or is newer than this release.
     """
-    file = Path(check_path(os.path.expanduser(path), "the bank file")).absolute()  # noqa: PTH111  never fails
+    file = Path(check_path(typed_path(os.fspath(path), surroundings.get("env")), "the bank file"))
     if not exists(file):
         raise BankNotFoundError(
             "There is no such bank file.", where=str(path), hint="%memory banks lists those that are known"

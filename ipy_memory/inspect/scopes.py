@@ -17,7 +17,7 @@ from ipy_memory.mnemopi.backend import MnemopiBackend
 from ipy_memory.mnemopi.config import engine_config
 from ipy_memory.mnemopi.readers import OpenBanks
 from ipy_memory.own_files import state_path
-from ipy_memory.paths import check_path, exists
+from ipy_memory.paths import check_path, exists, typed_path
 from ipy_memory.scoping.hindsight import HindsightScope, hindsight_scope
 from ipy_memory.scoping.mnemopi import mnemopi_scope
 from ipy_memory.scoping.project import resolve_path
@@ -86,12 +86,16 @@ def scope_rows(session: MemorySession, query: str | None = None, *, cwd: str | N
     cwd
         The folder; the session's own by default.
     """
-    folder = session.cwd if cwd is None else check_path(resolve_path(cwd), "the folder")
+    folder = session.cwd if cwd is None else check_path(_folder(session, cwd), "the folder")
     settings = session.settings
     if folder != session.cwd:
         given = {name: one.value for name, one in settings.session.items()}
         settings = load_settings(session.agent_dir, folder, session.env, given)
     return [*_local(session, settings, folder, query), *_remote(session, settings, folder, query)]
+
+
+def _folder(session: MemorySession, typed: str) -> str:
+    return resolve_path(typed_path(typed, session.env))
 
 
 def scopes(session: MemorySession, query: str | None = None, *, cwd: str | None = None) -> DataFrame:
@@ -109,7 +113,7 @@ def scopes_frame(
     dtypes |= dict.fromkeys(("write_tags", "reads", "rescued", "hits"), "object")
     dtypes |= {"in_force": "bool", "exists": "boolean"}
     frame = frames.table({name: [getattr(row, name) for row in rows] for name in dtypes}, dtypes)
-    frame.attrs |= {"query": query, "cwd": session.cwd if cwd is None else resolve_path(cwd)}
+    frame.attrs |= {"query": query, "cwd": session.cwd if cwd is None else _folder(session, cwd)}
     return frame
 
 
@@ -137,7 +141,7 @@ def read(row: ScopeRow) -> str:
 
 
 def _local(session: MemorySession, settings: Settings, cwd: str, query: str | None) -> Iterator[ScopeRow]:
-    base = mnemopi_config(settings, session.agent_dir)
+    base = mnemopi_config(settings, session.agent_dir, cwd)
     served = session.backend
     own = isinstance(served, MnemopiBackend)
     banks = (

@@ -177,7 +177,7 @@ class MnemopiSession(MnemopiBackend):
     @alone
     def move(self, settings: Settings, agent_dir: str, cwd: str, messages: Sequence[Message]) -> bool:
         """Go on in another folder: what was said so far is stored in the old bank and not again in the new one."""
-        config = mnemopi_config(settings, agent_dir)
+        config = mnemopi_config(settings, agent_dir, cwd)
         scope = mnemopi_scope(config, cwd)
         moved = (scope, config.db_path) != (self.scope, self.config.db_path)
         if moved:

@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
-from traitlets import Bool, Enum, Integer, Unicode, observe
+from traitlets import Bool, Enum, Integer, Unicode, observe, validate
 
 from ipy_memory.backends import SUPPORTED
 from ipy_memory.errors import MagicError, MemoryToolkitError, safe_line
-from ipy_memory.notebook import commands, complete, failures, literal
+from ipy_memory.notebook import commands, complete, directory, failures, literal
 from ipy_memory.notebook.parse import Parsed, Spec, parse
 from ipy_memory.notebook.specs import BACKENDS, MEMORY, RECALL, REFLECT, RETAIN
 from ipy_memory.notebook.variables import text_of
+from ipy_memory.paths import here, typed_path
 from ipy_memory.settings_table import SCOPINGS
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def _watched(magic: _Magic) -> _Magic:
     def call(self: MemoryMagics, *given: Any) -> Any:
         try:
             with self.signs_of_life():
+                directory.follow(self, str(given[0]))
                 return magic(self, *given)
         except KeyboardInterrupt as stop:
             if not self.debug:
@@ -90,11 +92,18 @@ class MemoryMagics(Magics):
 
     def __init__(self, shell: InteractiveShell, **traits: Any) -> None:
         self._session: MemorySession | None = None
+        self._adopted = False
+        self.directory: str | None = None
         self.recorder: Recorder | None = None
         self.world: Mapping[str, Any] = {}
         self._progress: Progress | None = None
         self.replaced: dict[str, dict[str, Callable[..., Any]]] = {}
         super().__init__(shell, **traits)
+
+    @validate("cwd", "database", "agent_dir")
+    def _absolute(self, proposal: Mapping[str, Any]) -> str:
+        """Keep a path where it leads when it is given, wherever the process goes."""
+        return typed_path(proposal["value"], self.world.get("env"))
 
     @observe("backend", "database", "agent_dir")
     def _settings_changed(self, _change: object) -> None:
@@ -115,6 +124,16 @@ class MemoryMagics(Magics):
             # The session is where it was, an interrupt too sees to that; so is the choice, which can be made again.
             self._trait_values[change["name"]] = change["old"]
             raise
+
+    @property
+    def open_session(self) -> MemorySession | None:
+        """The session of this notebook, if one is open."""
+        return self._session
+
+    @property
+    def follows(self) -> bool:
+        """Whether the project folder was chosen by nobody, and so is the working directory."""
+        return not (self.cwd or self._adopted)
 
     @property
     def session(self) -> MemorySession:
@@ -144,23 +163,25 @@ class MemoryMagics(Magics):
     def adopt(self, session: MemorySession) -> None:
         """Let the magics work on a session made elsewhere, until another is chosen."""
         self.close_session()
-        self._session = session
+        self._session, self._adopted = session, True
 
     def database_path(self) -> Path:
         """Return where the Mnemopi database is, without opening a session."""
         from ipy_memory.settings import agent_directory, load_settings, mnemopi_config
 
         if self._session is not None:
-            return Path(mnemopi_config(self._session.settings, self._session.agent_dir).db_path)
+            session = self._session
+            return Path(mnemopi_config(session.settings, session.agent_dir, session.cwd).db_path)
         env = self.world.get("env", os.environ)
         agent_dir = self.agent_dir or agent_directory(env)
-        settings = load_settings(agent_dir, self.cwd or Path.cwd(), env)
-        return Path(self.database or mnemopi_config(settings, agent_dir).db_path)
+        cwd = self.cwd or here()
+        settings = load_settings(agent_dir, cwd, env)
+        return Path(self.database or mnemopi_config(settings, agent_dir, cwd).db_path)
 
     def close_session(self) -> None:
         """Finish and close the session, if one is open; the next magic opens another."""
         self.end_recording()
-        session, self._session = self._session, None
+        session, self._session, self._adopted = self._session, None, False
         if session is not None:
             try:
                 session.close()

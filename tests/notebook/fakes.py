@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +47,7 @@ class FakeSession:
     settings: Settings = field(default_factory=Settings)
     chosen: str = "mnemopi"
     env: dict[str, str] = field(default_factory=dict)
+    cwd: str = field(default_factory=os.getcwd)
 
     def recall(
         self, query: str, *, limit: int | None = None, touch: bool = True, bank: str | None = None

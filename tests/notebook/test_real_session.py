@@ -124,10 +124,13 @@ def test_status_says_when_the_working_directory_has_changed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     real.magics.cwd = ""
+    real.run("%memory record on")
     assert "working directory" not in real.run("%memory").outputs[0]["text/plain"]
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert "working directory is now" in real.run("%memory").outputs[0]["text/plain"]
+    real.run("%memory record off")
+    assert "working directory is now" not in real.run("%memory").outputs[0]["text/plain"]
 
 
 @pytest.mark.claim("R-22")

@@ -10,7 +10,7 @@ from ipy_memory.errors import MagicError
 from ipy_memory.mnemopi.reports import shown_path
 from ipy_memory.notebook.commands import command
 from ipy_memory.notebook.parse import Flag, Parsed
-from ipy_memory.paths import check_path
+from ipy_memory.paths import check_path, here, typed_path
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
@@ -79,13 +79,14 @@ def rebind(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     from ipy_memory.notebook.result import TextResult
 
     named = parsed.text.strip()
-    folder = check_path(os.path.expanduser(named or os.curdir), "the folder")  # noqa: PTH111  never fails
+    folder = check_path(typed_path(named, magics.session.env) if named else here(), "the folder")
     if not os.path.isdir(folder):  # noqa: PTH112  a folder that cannot be looked into is none
         raise MagicError(f"there is no folder {folder}", hint="make it first, or mend the path")
     session = magics.session
     magics.end_recording()
     session.rebind(folder)
-    magics.cwd = session.cwd
+    if named or magics.cwd:
+        magics.cwd = session.cwd
     bank = session.live_backend().retain_bank
     home = session.env.get("HOME", "")
     return TextResult(

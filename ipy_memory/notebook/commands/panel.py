@@ -12,6 +12,7 @@ from ipy_memory.notebook.parse import Flag, Parsed, one_of
 if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.panels.display import Panel
+    from ipy_memory.session import MemorySession
 
 
 @command(
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 )
 def panel(magics: MemoryMagics, parsed: Parsed) -> Panel | None:
     """Open a panel on this notebook's memory; all of them follow ``%memory use`` and ``%memory scope``."""
+    from ipy_memory.notebook import directory
     from ipy_memory.notebook.panels import panel_on
     from ipy_memory.notebook.panels.desk import Desk, desk_of
 
@@ -37,8 +39,12 @@ def panel(magics: MemoryMagics, parsed: Parsed) -> Panel | None:
     def rescope(mode: str) -> None:
         magics.scope = mode
 
+    def session_here() -> MemorySession:
+        directory.follow(magics)
+        return magics.session
+
     def make() -> Desk:
-        desk = Desk(lambda: magics.session, rescope, told=True)
+        desk = Desk(session_here, rescope, told=True)
         magics.observe(lambda _: desk.changed(), list(magics.trait_names(config=True)))
         return desk
 
