@@ -131,8 +131,8 @@ class Editable(Protocol):
         """Edit with the safeguards of M-06; the answer can be handed to :meth:`undo`."""
         ...
 
-    def undo(self, done: Edited) -> bool:
-        """Take back an update or an invalidation; tell whether the memory was still there."""
+    def undo(self, done: Edited, *, force: bool = False) -> bool:
+        """Undo an update or an invalidation; tell whether the memory was still there."""
         ...
 
 

@@ -20,6 +20,7 @@
     │   └── DiskFullError        no room to write
     ├── MemoryNotFoundError      no memory has this id
     ├── EditRefusedError         an edit that would lose text
+    │   └── ChangedSinceError    an undo of a memory that was changed again
     ├── ScopedRecallError        every bank in scope failed (an ExceptionGroup)
     ├── NotStoredError           some items of a retain were not stored
     ├── EmbeddingError           vectors cannot be computed
@@ -33,7 +34,7 @@ import re
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _SHOWN = 500
 """How much of each part the one line shows; the whole message stays in ``message``."""
@@ -157,6 +158,33 @@ class MemoryNotFoundError(MemoryToolkitError):
 
 class EditRefusedError(MemoryToolkitError):
     """An edit was refused because it would lose text (M-06)."""
+
+
+class ChangedSinceError(EditRefusedError):
+    """An edit cannot be undone because the memory was changed again after it.
+
+    Parameters
+    ----------
+    message
+        What happened, without any text of the memory.
+    now, former
+        The values as they are stored now and as an undo would write them, by column.
+    where, hint
+        What it happened to, and what to do.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        now: Mapping[str, object] | None = None,
+        former: Mapping[str, object] | None = None,
+        *,
+        where: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.now = dict(now or {})
+        self.former = dict(former or {})
 
 
 class ScopedRecallError(MemoryToolkitError, ExceptionGroup):

@@ -265,7 +265,7 @@ class MemorySession(SessionLife):
         replacement_id
             The memory that stands in for an invalidated one.
         base
-            The text that was read before the edit: an update is refused if it is another one by now.
+            The text that was read before the edit, which is refused if the memory has another text by now.
         force
             Allow an update whose text is the memory's own cut preview.
         purge
@@ -293,9 +293,17 @@ class MemorySession(SessionLife):
             dry_run=dry_run,
         )
 
-    def undo(self, done: Edited) -> bool:
-        """Take back an update or an invalidation; tell whether the memory was still there to be mended."""
-        return self._editable().undo(done)
+    def undo(self, done: Edited, *, force: bool = False) -> bool:
+        """Undo an update or an invalidation; tell whether the memory was still there.
+
+        Only what the edit wrote is written back.
+
+        Raises
+        ------
+        ChangedSinceError
+            It was changed again since; ``force`` writes the former values all the same.
+        """
+        return self._editable().undo(done, force=force)
 
     def memory(self, id: str) -> Memory:  # noqa: A002  the name that recall shows
         """Return one memory in full; raises :class:`MemoryNotFoundError`."""

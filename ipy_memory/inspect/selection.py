@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ipy_memory.errors import EditRefusedError, HindsightError, ToolInputError
+from ipy_memory.errors import ChangedSinceError, EditRefusedError, HindsightError, ToolInputError
 from ipy_memory.hindsight.backend import HindsightBackend
 from ipy_memory.inspect import remote
 from ipy_memory.inspect.local import local_backend, server_backend
@@ -115,38 +115,57 @@ def invalidate_all(
     return Selected("invalidated", confirm, tuple(edits), counts, skipped, copies, tuple(staying))
 
 
-def restore_all(session: MemorySession, done: Selected | Sequence[Edited]) -> Selected:
-    """Bring back what :func:`invalidate_all` ended, each memory as it was before."""
+def restore_all(session: MemorySession, done: Selected | Sequence[Edited], *, force: bool = False) -> Selected:
+    """Bring back what :func:`invalidate_all` ended, each memory as it was before.
+
+    Of several, those that were changed again since are left alone, and can be brought back by ``force``.
+
+    Raises
+    ------
+    ChangedSinceError
+        The only one was changed again.
+    """
     edits = done.edits if isinstance(done, Selected) else tuple(done)
     if served := server_backend(session):
         return _curated(served, [edit.id for edit in edits], "restored", True)
     backend = local_backend(session, "editing a selection")
     counts: Counter[str] = Counter()
     skipped: dict[str, str] = {}
-    for name in dict.fromkeys(edit.bank for edit in edits if edit.bank):
-        bank = backend.banks.get(_target(backend, name), WRITE)
-        if bank is None:
-            continue
-        with bank.transaction():
-            for edit in edits:
-                if edit.bank != name or edit.undo is None:
-                    continue
-                if restore(bank, edit.undo):
-                    counts[name] += 1
-                else:
-                    skipped[edit.id] = "not there any more"
+    left: list[Edited] = []
+    with backend.banks.lock:
+        for name in dict.fromkeys(edit.bank for edit in edits if edit.bank):
+            bank = backend.banks.get(_target(backend, name), WRITE)
+            if bank is None:
+                continue
+            with bank.transaction():
+                for edit in edits:
+                    if edit.bank != name or edit.undo is None:
+                        continue
+                    try:
+                        if restore(bank, edit.undo, force=force):
+                            counts[name] += 1
+                        else:
+                            skipped[edit.id] = "not there any more"
+                    except ChangedSinceError:
+                        if len(edits) == 1:
+                            raise
+                        skipped[edit.id] = "changed again since; %memory undo --force brings it back all the same"
+                        left.append(edit)
     if edits in backend.edits:
         backend.edits.remove(edits)
+        backend.edits += [tuple(left)] if left else []
     return Selected("restored", True, (), dict(counts), skipped)
 
 
-def undo_last(session: MemorySession) -> str:
-    """Take back the last edit of this session, be it of one memory or of a selection; return what was done.
+def undo_last(session: MemorySession, *, force: bool = False) -> str:
+    """Undo the last edit of this session, be it of one memory or of a selection; return what was done.
 
     Raises
     ------
     EditRefusedError
         There is nothing to undo.
+    ChangedSinceError
+        The memory was changed again since; ``force`` writes the former values all the same.
     """
     backend = local_backend(session, "undoing")
     if not backend.edits:
@@ -155,9 +174,9 @@ def undo_last(session: MemorySession) -> str:
             hint="only updates and invalidations can be undone, and only by the session that made them",
         )
     last = backend.edits[-1]
-    if len(last) > 1 or last[0].undo is not None:
-        return str(restore_all(session, last))
-    there = backend.undo(last[0])
+    if last[0].status == "invalidated":
+        return str(restore_all(session, last, force=force))
+    there = backend.undo(last[0], force=force)
     return f"Memory {last[0].id} of bank {last[0].bank} {'is as it was before' if there else 'is not there any more'}."
 
 

@@ -223,9 +223,9 @@ class MnemopiBackend(BanksInScope):
         return done
 
     @alone
-    def undo(self, done: editing.Edited) -> bool:
-        """Take back an update or an invalidation."""
-        there = editing.undo(self._existing(WRITE), done)
+    def undo(self, done: editing.Edited, *, force: bool = False) -> bool:
+        """Undo an update or an invalidation."""
+        there = editing.undo(self._existing(WRITE), done, force=force)
         if (done,) in self.edits:
             self.edits.remove((done,))
         return there

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ipy_memory.errors import EditRefusedError
+from ipy_memory.errors import ChangedSinceError, EditRefusedError
 from ipy_memory.js import json_text, well_formed
 from ipy_memory.jsdate import iso
 from ipy_memory.mnemopi.cells import as_number, as_text, as_whole
@@ -42,13 +42,13 @@ _READ: Mapping[str, Callable[[object], object]] = {"importance": as_number, "rec
 
 
 @dataclass(frozen=True, slots=True)
-class Invalidation:
-    """What an invalidation changed, so that :func:`restore` can undo it."""
+class Rewrite:
+    """The columns that an edit wrote, before and after it, so that :func:`restore` can undo just this."""
 
     id: str
     store: Store
-    valid_until: str | None
-    superseded_by: str | None
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
 
 
 def find(bank: Bank, memory_id: str) -> Memory | None:
@@ -98,8 +98,10 @@ def _cells(bank: Bank, table: str) -> str:
     return ", ".join(names[column] for column in _FIELDS.values())
 
 
-def update(bank: Bank, memory_id: str, *, content: str | None = None, importance: float | None = None) -> bool:
-    """Change text or importance of a working row of this bank's session; tell whether there was one (M-03).
+def update(
+    bank: Bank, memory_id: str, *, content: str | None = None, importance: float | None = None
+) -> Rewrite | None:
+    """Change text or importance of a working row of this bank's session; ``None`` if there is none (M-03).
 
     What was made from the old text (facts, gists) stays, as in the real system.
     """
@@ -108,17 +110,33 @@ def update(bank: Bank, memory_id: str, *, content: str | None = None, importance
         changes |= {"content": well_formed(redact(content)), "embed_text": None}
     if importance is not None:
         changes["importance"] = importance
-    if not changes:
-        return False
+    memory_id = well_formed(memory_id)
+    done = _rewrite(bank, "working", memory_id, changes, "session_id = ?", (bank.name,)) if changes else None
+    if done and content is not None:
+        _embed(bank, memory_id, str(changes["content"]))
+    return done
+
+
+def _rewrite(
+    bank: Bank, store: Store, memory_id: str, changes: Mapping[str, Any], reach: str, values: Sequence[object]
+) -> Rewrite | None:
+    """Write columns of one row, if the condition ``reach`` holds for it."""
     with bank.transaction() as connection:
-        done = connection.execute(
-            f"UPDATE working_memory SET {', '.join(f'{name} = :{name}' for name in changes)}"
-            " WHERE id = :id AND session_id = :session",
-            {**changes, "id": well_formed(memory_id), "session": bank.name},
-        ).rowcount
-    if done and content is not None and bank.embedder is not None:
-        bank.pending.append(Pending("embed", memory_id, str(changes["content"])))
-    return bool(done)
+        row = connection.execute(
+            f"SELECT {', '.join(changes)} FROM {store}_memory WHERE id = ? AND {reach}", (memory_id, *values)
+        ).fetchone()
+        if row is None:
+            return None
+        connection.execute(
+            f"UPDATE {store}_memory SET {', '.join(f'{name} = ?' for name in changes)} WHERE id = ? AND {reach}",
+            (*changes.values(), memory_id, *values),
+        )
+    return Rewrite(memory_id, store, dict(zip(changes, row, strict=True)), changes)
+
+
+def _embed(bank: Bank, memory_id: str, content: str) -> None:
+    if bank.embedder is not None:
+        bank.pending.append(Pending("embed", memory_id, content))
 
 
 def forget(bank: Bank, memory_id: str, *, purge: bool = False) -> bool:
@@ -178,36 +196,48 @@ def _summaries_of(bank: Bank, memory_id: str) -> list[str]:
     return found
 
 
-def invalidate(bank: Bank, memory_id: str, replacement: str | None = None) -> Invalidation | None:
+def invalidate(bank: Bank, memory_id: str, replacement: str | None = None) -> Rewrite | None:
     """End a working or episodic memory now, naming what replaces it; the answer can be undone (M-03)."""
-    memory_id = well_formed(memory_id)
-    with bank.transaction() as connection:
-        stores: tuple[Store, Store] = ("working", "episodic")
-        for store in stores:
-            where = "WHERE id = ? AND (session_id = ? OR scope = 'global')"
-            row = connection.execute(
-                f"SELECT valid_until, superseded_by FROM {store}_memory {where}", (memory_id, bank.name)
-            ).fetchone()
-            if row:
-                connection.execute(
-                    f"UPDATE {store}_memory SET valid_until = ?, superseded_by = ? {where}",
-                    (
-                        iso(bank.clock.now_ms()),
-                        None if replacement is None else well_formed(replacement),
-                        memory_id,
-                        bank.name,
-                    ),
-                )
-                return Invalidation(memory_id, store, *row)
-    return None
+    ending = {
+        "valid_until": iso(bank.clock.now_ms()),
+        "superseded_by": None if replacement is None else well_formed(replacement),
+    }
+    reach = "(session_id = ? OR scope = 'global')"
+    stores: tuple[Store, Store] = ("working", "episodic")
+    with bank.transaction():
+        done = (_rewrite(bank, store, well_formed(memory_id), ending, reach, (bank.name,)) for store in stores)
+        return next(filter(None, done), None)
 
 
-def restore(bank: Bank, undo: Invalidation) -> bool:
-    """Undo an invalidation: put back the end and the replacement the memory had before; tell whether it is there."""
+def restore(bank: Bank, done: Rewrite, *, force: bool = False) -> bool:
+    """Write back what an edit replaced, and nothing else; tell whether the memory is there.
+
+    Raises
+    ------
+    ChangedSinceError
+        Something else was written there after the edit; with ``force`` it is replaced.
+    """
     with bank.transaction() as connection:
-        return bool(
-            connection.execute(
-                f"UPDATE {undo.store}_memory SET valid_until = ?, superseded_by = ? WHERE id = ?",
-                (undo.valid_until, undo.superseded_by, undo.id),
-            ).rowcount
+        row = connection.execute(
+            f"SELECT {', '.join(done.after)} FROM {done.store}_memory WHERE id = ?", (done.id,)
+        ).fetchone()
+        if row is None:
+            return False
+        now = dict(zip(done.after, row, strict=True))
+        # What is indexed beside the text may be filled in by anyone who stores the same text again.
+        told = [name for name in done.after if name != "embed_text"]
+        if not force and any(now[name] != done.after[name] for name in told):
+            raise ChangedSinceError(
+                f"Memory {done.id} was changed again after this edit; nothing was written.",
+                {name: now[name] for name in told},
+                {name: done.before[name] for name in told},
+                where=bank.where,
+                hint="%memory undo --force writes the former values all the same",
+            )
+        connection.execute(
+            f"UPDATE {done.store}_memory SET {', '.join(f'{name} = ?' for name in done.before)} WHERE id = ?",
+            (*done.before.values(), done.id),
         )
+    if "content" in done.before:
+        _embed(bank, done.id, as_text(done.before["embed_text"]) or as_text(done.before["content"]) or "")
+    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from ipy_memory.mnemopi.bank import Bank
-    from ipy_memory.mnemopi.change import Invalidation
+    from ipy_memory.mnemopi.change import Rewrite
     from ipy_memory.model import Memory
 
 Operation = Literal["update", "forget", "invalidate"]
@@ -33,7 +34,7 @@ LISTED = "%memory browse lists ids"
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """How an edit went: where it happened, the memory as it was before, and how to undo an invalidation.
+    """How an edit went: where it happened, the memory as it was before, and what it wrote, for an undo.
 
     ``along`` says for a forgotten memory how many rows of which table go with it, ``summaries`` which live summaries
     of it stay: memories of their own, which still say what they were made from.
@@ -44,7 +45,7 @@ class Edited:
     bank: str | None = None
     store: Store | None = None
     before: Memory | None = None
-    undo: Invalidation | None = None
+    undo: Rewrite | None = None
     along: Mapping[str, int] = field(default_factory=dict)
     summaries: tuple[str, ...] = ()
 
@@ -95,7 +96,7 @@ def edit(
     preview_chars
         Refuse an update whose content is the memory's own preview of this length (M-06); ``None`` asks nothing.
     base
-        Refuse an update of a memory whose text is not this one any more; ``None`` asks nothing.
+        Refuse to edit a memory whose text is not this one any more; ``None`` asks nothing.
     purge
         Leave no byte of a forgotten text in the file.
     dry_run
@@ -168,21 +169,20 @@ class _Change:
 
 def _carried_out(bank: Bank, op: Operation, before: Memory, change: _Change) -> Edited | None:
     """Write one edit; ``None`` if the memory is gone by now."""
-    revoked = None
+    written = None
     along = _along(bank, op, before.id)
-    if op == "update":
-        weight = None if change.importance is None else clamp01(change.importance)
-        with bank.transaction():
-            if change.base is not None:
-                _check_unchanged(find(bank, before.id), change.base, bank)
-            there = update(bank, before.id, content=change.content, importance=weight)
-    elif op == "forget":
-        there = forget(bank, before.id, purge=change.purge)
-    else:
-        revoked = invalidate(bank, before.id, change.replacement_id)
-        there = revoked is not None
+    # A purge rewrites the whole file, which no transaction can hold.
+    with nullcontext() if change.purge else bank.transaction():
+        if change.base is not None:
+            _check_unchanged(find(bank, before.id), change.base, bank)
+        if op == "update":
+            weight = None if change.importance is None else clamp01(change.importance)
+            written = update(bank, before.id, content=change.content, importance=weight)
+        elif op == "invalidate":
+            written = invalidate(bank, before.id, change.replacement_id)
+        there = forget(bank, before.id, purge=change.purge) if op == "forget" else written is not None
     store = cast("Store", before.store)
-    return Edited(before.id, _DONE[op], bank.name, store, before, revoked, along) if there else None
+    return Edited(before.id, _DONE[op], bank.name, store, before, written, along) if there else None
 
 
 def _along(bank: Bank, op: Operation, memory_id: str) -> Mapping[str, int]:
@@ -192,24 +192,24 @@ def _along(bank: Bank, op: Operation, memory_id: str) -> Mapping[str, int]:
         return hanging_on(connection, memory_id)
 
 
-def undo(banks: Sequence[Bank], done: Edited) -> bool:
-    """Take back an update or an invalidation; tell whether the memory was still there to be mended.
+def undo(banks: Sequence[Bank], done: Edited, *, force: bool = False) -> bool:
+    """Undo an update or an invalidation; tell whether the memory was still there.
 
     Raises
     ------
     EditRefusedError
         What was done cannot be undone, or its bank is not among those in scope.
+    ChangedSinceError
+        The memory was changed again since, and ``force`` was not given.
     """
     bank = next((bank for bank in banks if bank.name == done.bank), None)
-    if bank is None or done.before is None or done.status not in ("updated", "invalidated"):
+    if bank is None or done.undo is None:
         raise EditRefusedError(
             f"The edit of memory {done.id} cannot be undone.",
             where=f"bank {done.bank}" if done.bank else None,
             hint="only an update or an invalidation can, while its bank is in scope",
         )
-    if done.undo is not None:
-        return restore(bank, done.undo)
-    return update(bank, done.id, content=done.before.content, importance=done.before.importance)
+    return restore(bank, done.undo, force=force)
 
 
 def find_in(banks: Iterable[Bank], memory_id: str) -> Memory:

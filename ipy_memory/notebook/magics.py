@@ -218,6 +218,14 @@ class MemoryMagics(Magics):
         if self._session is not None:
             self._show(self._session.notices)
 
+    def show(self, result: object) -> None:
+        """Show a result beside the one that a magic gives, or before its error."""
+        from IPython.display import display
+
+        if self._progress is not None:
+            self._progress.end()  # which may clear what stands in the cell
+        display(result)  # type: ignore[no-untyped-call]
+
     def _show(self, notices: list[Notice]) -> None:
         if notices and self._progress is not None:
             self._progress.end()  # which may clear what stands in the cell

@@ -16,6 +16,7 @@ from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import (
     BankError,
     BusyBankError,
+    ChangedSinceError,
     EditRefusedError,
     MemoryNotFoundError,
     MemoryToolkitError,
@@ -25,7 +26,7 @@ from ipy_memory.errors import (
 from ipy_memory.mnemopi import connection
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.change import find, forget, invalidate, restore, update
-from ipy_memory.mnemopi.edit import edit, find_in, page, read_address
+from ipy_memory.mnemopi.edit import edit, find_in, page, read_address, undo
 from ipy_memory.mnemopi.store import RememberOptions, remember
 from ipy_memory.model import Memory
 
@@ -163,6 +164,78 @@ def test_undoing_what_is_gone_does_nothing(proj: Bank) -> None:
     assert undo is not None
     forget(proj, id_)
     assert not restore(proj, undo)
+
+
+def test_an_undo_writes_only_what_the_edit_wrote(banks: list[Bank], proj: Bank) -> None:
+    """B05: the undo of an importance leaves a text alone that somebody else wrote meanwhile, and the reverse."""
+    id_ = remember(proj, "before", RememberOptions(embed_text="indexed"))
+    weighed = edit(banks, "update", id_, importance=0.9)
+    proj.connection.execute("UPDATE working_memory SET content = 'of somebody else'")
+    assert undo(banks, weighed)
+    assert _row(proj, id_, "content, importance") == ("of somebody else", 0.5)
+    written = edit(banks, "update", id_, content="after")
+    proj.connection.execute("UPDATE working_memory SET importance = 0.1, embed_text = 'of another'")
+    assert undo(banks, written)
+    assert _row(proj, id_, "content, importance, embed_text") == ("of somebody else", 0.1, "indexed")
+    ended = edit(banks, "invalidate", id_)
+    proj.connection.execute("UPDATE working_memory SET content = 'last'")
+    assert undo(banks, ended)
+    assert _row(proj, id_, "content, valid_until") == ("last", None)
+
+
+@pytest.mark.parametrize(
+    ("op", "given", "other", "shown"),
+    [
+        ("update", {"content": "after"}, {"content": "of somebody else"}, ("content", "before")),
+        ("update", {"importance": 0.9}, {"importance": 0.1}, ("importance", 0.5)),
+        ("update", {"content": "after", "importance": 0.9}, {"importance": 0.1}, ("importance", 0.5)),
+        ("invalidate", {}, {"valid_until": None}, ("valid_until", "2027-01-01")),
+        ("invalidate", {}, {"superseded_by": "a better one"}, ("superseded_by", None)),
+    ],
+)
+def test_an_undo_of_what_was_changed_again_is_refused_unless_it_is_forced(
+    banks: list[Bank],
+    proj: Bank,
+    op: Any,
+    given: dict[str, Any],
+    other: dict[str, Any],
+    shown: tuple[str, object],
+) -> None:
+    """B05: both states are in the error, the memory's text is not in its message."""
+    id_ = remember(proj, "before", RememberOptions(valid_until="2027-01-01"))
+    done = edit(banks, op, id_, **given)
+    [(column, value)] = other.items()
+    proj.connection.execute(f"UPDATE working_memory SET {column} = ?", (value,))
+    before = _dump(proj)
+    with pytest.raises(ChangedSinceError) as refused:
+        undo(banks, done)
+    assert _dump(proj) == before
+    name, former = shown
+    assert (refused.value.now[name], refused.value.former[name]) == (value, former)
+    assert not {"before", "of somebody else"} & set(refused.value.one_line().replace("'", " ").split())
+    assert undo(banks, done, force=True)
+    assert _row(proj, id_, name) == (former,)
+
+
+def test_text_that_was_stored_again_as_it_is_hinders_no_undo(banks: list[Bank], proj: Bank) -> None:
+    id_ = remember(proj, "before")
+    done = edit(banks, "update", id_, content="after")
+    remember(proj, "after", RememberOptions(embed_text="indexed otherwise"))
+    assert undo(banks, done)
+    assert _row(proj, id_, "content, embed_text") == ("before", None)
+
+
+@pytest.mark.parametrize("op", ["update", "invalidate", "forget"])
+@pytest.mark.parametrize("purge", [False, True])
+def test_every_edit_can_be_tied_to_the_text_that_was_read(banks: list[Bank], proj: Bank, op: Any, purge: bool) -> None:
+    """B09: nobody ends or deletes a text that they have not seen."""
+    id_ = remember(proj, "seen")
+    proj.connection.execute("UPDATE working_memory SET content = 'unseen'")
+    before = _dump(proj)
+    with pytest.raises(EditRefusedError, match="changed or removed"):
+        edit(banks, op, id_, content="x" if op == "update" else None, base="seen", purge=purge)
+    assert _dump(proj) == before
+    assert edit(banks, op, id_, content="x" if op == "update" else None, base="unseen", purge=purge).before
 
 
 @pytest.mark.claim("M-04", "R-13")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -10,6 +12,7 @@ import pytest
 
 from ipy_memory.errors import (
     BankNotFoundError,
+    ChangedSinceError,
     EditRefusedError,
     MagicError,
     MemoryNotFoundError,
@@ -185,6 +188,48 @@ def test_a_credential_in_an_update_is_redacted_and_said(real: Notebook) -> None:
 
 
 @pytest.mark.claim("M-03")
+def elsewhere(folder: Path, statement: str) -> None:
+    """Let another process change the only bank."""
+    [bank] = folder.rglob("mnemopi.db")
+    program = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute(sys.argv[2]); c.commit()"
+    subprocess.run([sys.executable, "-c", program, str(bank), statement], check=True)
+
+
+def test_an_undo_of_a_memory_that_was_changed_again_shows_both_texts(real: Notebook, tmp_path: Path) -> None:
+    """B05: refused with both texts shown; --force writes the former one."""
+    id_ = stored(real, "The deploy target is fly.io")
+    real.run(f"%memory update {id_} The deploy target is hetzner")
+    elsewhere(tmp_path / "mem", "UPDATE working_memory SET content = 'The deploy target\x1b[2J is aws'")
+    ran = real.run("%memory undo")
+    assert isinstance(ran.error, ChangedSinceError)
+    assert "%memory undo --force" in ran.stdout
+    assert "aws" not in ran.stdout
+    [output] = ran.outputs
+    assert output["text/plain"].splitlines() == [
+        "--- as it is now",
+        "+++ as it would be after the undo",
+        "- The deploy target\u27e8U+001B\u27e9[2J is aws",
+        "+ The deploy target is fly.io",
+    ]
+    assert "aws" in plain(real, f"%memory show {id_}")
+    assert "as it was before" in plain(real, "%memory undo --force")
+    assert "fly.io" in plain(real, f"%memory show {id_}")
+    assert isinstance(real.run("%memory undo").error, EditRefusedError)
+
+
+def test_an_undone_selection_leaves_alone_what_was_changed_again(real: Notebook, tmp_path: Path) -> None:
+    first, second = stored(real, "The first harbour"), stored(real, "The second harbour")
+    real.run("both = %memory browse harbour")
+    real.run("%memory invalidate --frame both --yes")
+    elsewhere(tmp_path / "mem", f"UPDATE working_memory SET superseded_by = 'x' WHERE id = '{first}'")
+    text = plain(real, "%memory undo")
+    assert text.startswith("1 memory restored")
+    assert "1 left alone: changed again since; %memory undo --force brings it back all the same." in text
+    assert list(real.run("%recall --no-touch harbour").result["id"]) == [second]
+    assert plain(real, "%memory undo --force").startswith("1 memory restored")
+    assert set(real.run("%recall --no-touch harbour").result["id"]) == {first, second}
+
+
 def test_invalidate_forget_and_undo(real: Notebook) -> None:
     memory_id, other = stored(real, "The deploy target is fly.io"), stored(real, "The deploy target is hetzner")
     assert "invalidated" in plain(real, f"%memory invalidate --by {other} {memory_id}")

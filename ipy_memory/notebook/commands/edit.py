@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.errors import EditRefusedError, MagicError, MemoryNotFoundError
+from ipy_memory.errors import ChangedSinceError, EditRefusedError, MagicError, MemoryNotFoundError
 from ipy_memory.mnemopi.reports import shown_path
 from ipy_memory.notebook.commands import command, id_and_text, one_word
 from ipy_memory.notebook.parse import Flag, Parsed, variable
@@ -123,15 +123,39 @@ def forget(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     return _changed(magics, parsed, "forget", memory_id, purge="purge" in parsed.flags)
 
 
-@command("undo", "", "Take back the last update or invalidation of this session, a selection's as one.")
+@command(
+    "undo",
+    "",
+    "Undo the last update or invalidation of this session, a selection's as one.",
+    flags=(Flag("force", "also if the memory was changed again since"),),
+)
 def undo(magics: MemoryMagics, parsed: Parsed) -> TextResult:
-    """Put the memories back as they were before."""
+    """Put the memories back as they were before; where one was changed again since, show both states and refuse."""
     from ipy_memory.inspect.selection import undo_last
     from ipy_memory.notebook.result import TextResult
 
     if parsed.text.strip():
-        raise MagicError("%memory undo takes nothing more", hint="it takes back the last edit")
-    return TextResult(undo_last(magics.session))
+        raise MagicError("%memory undo takes nothing more", hint="it undoes the last edit")
+    try:
+        return TextResult(undo_last(magics.session, force="force" in parsed.flags))
+    except ChangedSinceError as error:
+        magics.show(TextResult("\n".join(_both(error))))
+        raise
+
+
+def _both(error: ChangedSinceError) -> list[str]:
+    """Return what is stored now and what an undo would write, line by line."""
+    from ipy_memory.notebook.result import visible
+
+    lines = ["--- as it is now", "+++ as it would be after the undo"]
+    for name, now in error.now.items():
+        former = error.former[name]
+        if name == "content":
+            changes = difflib.ndiff(str(now).splitlines(), str(former).splitlines())
+            lines += [line for line in changes if not line.startswith("?")]
+        elif now != former:
+            lines += [f"- {name}: {now}", f"+ {name}: {former}"]
+    return [visible(line) for line in lines]
 
 
 def _changed(magics: MemoryMagics, parsed: Parsed, op: Operation, memory_id: str, **given: Any) -> TextResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from ipy_memory.errors import EditRefusedError, MagicError
+from ipy_memory.errors import ChangedSinceError, EditRefusedError, MagicError
 from ipy_memory.notebook.panels.state import PanelState
 from ipy_memory.redact import redact_counted
 
@@ -149,10 +149,13 @@ class MemoryState(PanelState):
         )
 
     def revert(self) -> None:
-        """Throw the edit away."""
-        self._take(self._memory)
+        """Discard the edit, and show what is stored now."""
+        had = self._memory
+        self._take(self.desk.session.memory(had.id))
         self.question = None
-        self.say("The text is as stored.")
+        now = self._memory
+        same = (now.content, now.importance) == (had.content, had.importance)
+        self.say("The text is as stored." if same else "The text is as stored; it was changed since it was read.")
 
     def invalidate(self, replacement: str = "") -> None:
         """Ask whether to end the memory now."""
@@ -162,7 +165,9 @@ class MemoryState(PanelState):
         self.ask(
             f"Invalidate memory {memory.id} of bank {memory.bank}{by}? It is no longer recalled; it can be undone.",
             "Invalidate",
-            lambda: self._finish(self.desk.session.change("invalidate", memory.id, replacement_id=instead)),
+            lambda: self._finish(
+                self.desk.session.change("invalidate", memory.id, replacement_id=instead, base=memory.content)
+            ),
         )
 
     def forget(self) -> None:
@@ -172,7 +177,7 @@ class MemoryState(PanelState):
             f"Forget memory {memory.id} of bank {memory.bank}? It is deleted for good; a summary made from it stays, "
             "and this cannot be undone.",
             "Forget for good",
-            lambda: self._finish(self.desk.session.change("forget", memory.id)),
+            lambda: self._finish(self.desk.session.change("forget", memory.id, base=memory.content)),
         )
 
     def _finish(self, edited: Edited) -> None:
@@ -192,11 +197,23 @@ class MemoryState(PanelState):
         self.desk.changed()
 
     def undo(self) -> None:
-        """Take the last edit back."""
+        """Undo the last edit; where the memory was changed again since, show both states and ask."""
         if self.last is None:
             raise EditRefusedError("There is nothing to undo.", hint=NOTHING_UNDONE)
-        last, self.last = self.last, None
-        there = self.desk.session.undo(last)
+        try:
+            self._undo(self.last, force=False)
+        except ChangedSinceError as error:
+            last = self.last
+            states = "; ".join(f"{name} now: {now}, former: {error.former[name]}" for name, now in error.now.items())
+            self.ask(
+                f"Memory {last.id} was changed again since ({states}). Write the former values all the same?",
+                "Undo all the same",
+                lambda: self._undo(last, force=True),
+            )
+
+    def _undo(self, last: Edited, *, force: bool) -> None:
+        there = self.desk.session.undo(last, force=force)
+        self.last = None
         self._settle()
         if not there:
             raise EditRefusedError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,73 @@ def test_an_edit_is_shown_confirmed_and_can_be_undone(desk: Desk, session: Memor
     assert memory.undoable
     memory.undo()
     assert (memory.text, memory.draft, memory.weight) == (POSTGRES, POSTGRES, 0.75)
+    assert not memory.undoable
+
+
+@pytest.fixture
+def other(session: MemorySession) -> Iterator[MemorySession]:
+    """Another session on the same banks, as another process has it."""
+    given = {"cwd": session.cwd, "agent_dir": session.agent_dir, "env": session.env, "clock": session.clock}
+    with open_session(**given) as other:  # type: ignore[arg-type]
+        yield other
+
+
+def test_revert_reads_what_is_stored_now(desk: Desk, session: MemorySession, other: MemorySession) -> None:
+    """B09: a text that another process wrote is shown, and said to be another one."""
+    memory = MemoryState(desk)
+    memory.open(id_of(session, POSTGRES))
+    memory.write("a draft")
+    memory.revert()
+    assert (memory.text, memory.draft, memory.status) == (POSTGRES, POSTGRES, "The text is as stored.")
+    memory.write("a draft")
+    other.change("update", memory.memory.id, content="of another process")  # type: ignore[union-attr]
+    memory.revert()
+    assert memory.text == memory.draft == "of another process"
+    assert memory.status == "The text is as stored; it was changed since it was read."
+    other.change("forget", memory.memory.id)  # type: ignore[union-attr]
+    memory.attempt(memory.revert)
+    assert memory.failed
+
+
+@pytest.mark.parametrize("verb", ["forget", "invalidate", "review"])
+def test_nothing_is_done_to_a_text_that_nobody_has_seen(
+    desk: Desk, session: MemorySession, other: MemorySession, verb: str
+) -> None:
+    """B09: forget and invalidate refuse as Save does when the text is another one by now."""
+    memory = MemoryState(desk)
+    memory.open(id_of(session, POSTGRES))
+    assert memory.memory is not None
+    id_ = memory.memory.id
+    memory.write("a draft")
+    getattr(memory, verb)()
+    other.change("update", id_, content="of another process")
+    memory.attempt(memory.confirm)
+    assert memory.failed
+    assert "changed or removed by somebody else" in memory.status
+    stored = session.memory(id_)
+    assert (stored.content, stored.valid_until) == ("of another process", None)
+
+
+def test_an_undo_of_what_was_changed_again_asks_with_both_texts(
+    desk: Desk, session: MemorySession, other: MemorySession
+) -> None:
+    """B05: in a panel."""
+    memory = MemoryState(desk)
+    memory.open(id_of(session, POSTGRES))
+    assert memory.memory is not None
+    memory.write("mine")
+    memory.review()
+    memory.confirm()
+    other.change("update", memory.memory.id, content="of another process")
+    memory.attempt(memory.undo)
+    assert memory.question is not None
+    assert "content now: of another process" in memory.question.text
+    assert POSTGRES in memory.question.text
+    memory.cancel()
+    assert session.memory(memory.memory.id).content == "of another process"
+    memory.undo()
+    memory.confirm()
+    assert memory.text == POSTGRES
     assert not memory.undoable
 
 
