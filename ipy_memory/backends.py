@@ -197,6 +197,13 @@ class Reporting(Protocol):
         ...
 
 
+@runtime_checkable
+class Counting(Protocol):
+    """A backend that counts what is recalled, unless it is told not to."""
+
+    counting: bool
+
+
 class Prepared(Protocol):
     """A first turn's block, prepared but not yet taken as done (A-03)."""
 

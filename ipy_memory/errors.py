@@ -21,6 +21,7 @@
     ├── MemoryNotFoundError      no memory has this id
     ├── EditRefusedError         an edit that would lose text
     │   └── ChangedSinceError    an undo of a memory that was changed again
+    ├── PausedError              nothing is stored while memory is paused
     ├── ScopedRecallError        every bank in scope failed (an ExceptionGroup)
     ├── NotStoredError           some items of a retain were not stored
     ├── EmbeddingError           vectors cannot be computed
@@ -185,6 +186,10 @@ class ChangedSinceError(EditRefusedError):
         super().__init__(message, where=where, hint=hint)
         self.now = dict(now or {})
         self.former = dict(former or {})
+
+
+class PausedError(MemoryToolkitError):
+    """Something was to be stored while memory is paused."""
 
 
 class ScopedRecallError(MemoryToolkitError, ExceptionGroup):

@@ -36,7 +36,7 @@ from ipy_memory.jsdate import iso
 from ipy_memory.model import RetainItem, ToolResult
 from ipy_memory.paths import check_path, here, typed_path
 from ipy_memory.scoping.project import resolve_path
-from ipy_memory.session_turns import SessionLife, with_absolute_paths
+from ipy_memory.session_turns import Pause, SessionLife, with_absolute_paths
 from ipy_memory.settings import agent_directory, load_settings
 from ipy_memory.settings_table import SETTINGS
 from ipy_memory.tools import (
@@ -351,6 +351,7 @@ class MemorySession(SessionLife):
             timers=self.timers,
             session_id=session_id or f"nb-{self.ids.token()}",
         )
+        child._pause = Pause(self._pause)
         _SESSIONS[child._key] = child
         if isinstance(self.backend, Parental):
             child.backend = self.backend.child(child.session_id, child.cwd)
@@ -364,6 +365,7 @@ class MemorySession(SessionLife):
 
     def save(self, content: str, **options: Any) -> Mapping[str, Any]:
         """Store one memory as the agent's memory command does (M-07)."""
+        self.check_not_paused()
         backend = self._commanded()
         none = {"backend": self.chosen, "stored": 0}
         return backend.save(content, **options) if backend else none | {"message": self._not_there()}
@@ -433,6 +435,8 @@ class MemorySession(SessionLife):
             StatusRow("session", self.session_id),
             StatusRow("folder", self.cwd),
         ]
+        if self.paused:
+            rows.append(StatusRow("paused", "nothing is recorded, retained or counted; %memory resume ends it"))
         with suppress(FileNotFoundError):
             if (now := here()) != self.cwd:
                 rows.append(StatusRow("note", f"the working directory is now {now}; the scope is of {self.cwd}"))

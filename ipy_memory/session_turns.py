@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from ipy_memory.backends import Detachable, FileKeeping, LivingBackend, Movable, resolve_backend
-from ipy_memory.errors import MemoryToolkitError, NoBackendError
+from ipy_memory.backends import Counting, Detachable, FileKeeping, LivingBackend, Movable, resolve_backend
+from ipy_memory.errors import MemoryToolkitError, NoBackendError, PausedError
 from ipy_memory.jsdate import iso
 from ipy_memory.paths import check_path, here, typed_path
 from ipy_memory.scoping.project import resolve_path
@@ -64,6 +64,57 @@ def turn_messages(prompt: str, answers: Iterable[str], stamp: str) -> list[Messa
     return [Message("user", prompt, stamp), *(Message("assistant", answer, stamp) for answer in answers)]
 
 
+class Pause:
+    """Whether a session is paused, and which messages were said while it was: those are never retained.
+
+    Parameters
+    ----------
+    parent
+        The pause of the session that this one is a sub-agent of.
+    """
+
+    def __init__(self, parent: Pause | None = None) -> None:
+        self._on = False
+        self._parent = parent
+        self._latest: Sequence[Message] = ()
+        self._before: frozenset[Message] = frozenset()
+        self._private: set[Message] = set()
+
+    @property
+    def on(self) -> bool:
+        """Whether nothing is retained now."""
+        return self._on or (self._parent is not None and self._parent.on)
+
+    def begin(self, messages: Sequence[Message]) -> None:
+        """Begin after what has been said so far; harmless when repeated."""
+        if self._on:
+            return
+        self._before = frozenset((*self._latest, *messages))
+        self._on = True
+
+    def end(self, messages: Sequence[Message]) -> None:
+        """Go on with what is said from now on."""
+        self.listen(messages)
+        self._on = False
+
+    def listen(self, messages: Sequence[Message]) -> None:
+        """Take note of a conversation as it is at the end of a turn."""
+        if self.on:
+            self._private.update(message for message in messages if message not in self._before)
+        else:
+            self._latest = messages
+
+    def leave(self, messages: Sequence[Message]) -> None:
+        """Never retain anything of a conversation so far."""
+        self._private.update(messages)
+
+    def kept(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return what may be retained of a conversation."""
+        if self.on:
+            self.listen(messages)
+        return [message for message in messages if message not in self._private] if self._private else messages
+
+
 class SessionLife:
     """What a session does over its turns, beside the tools.
 
@@ -111,6 +162,7 @@ class SessionLife:
         self.failures: list[Failure] = []
         self.notices: list[Notice] = []
         self.backend: LivingBackend | None = None
+        self._pause = Pause()
         self._key = os.urandom(8).hex()
         self._embedder = embedder
         self._completion = completion
@@ -132,6 +184,35 @@ class SessionLife:
             self.backend.close()
         self.backend = resolve_backend(self, embedder=self._embedder, completion=self._completion)
         self._begun = False
+        self._count_recalls()
+
+    @property
+    def paused(self) -> bool:
+        """Whether memory is paused: nothing is recorded, retained or counted."""
+        return self._pause.on
+
+    def pause(self) -> None:
+        """Record, retain and count nothing from now on; recall goes on.
+
+        What is said meanwhile is never retained. What was said before, and is not yet retained, is so after
+        :meth:`resume`.
+        """
+        self._pause.begin(self.messages)
+        self._count_recalls()
+
+    def resume(self) -> None:
+        """End the pause."""
+        self._pause.end(self.messages)
+        self._count_recalls()
+
+    def check_not_paused(self) -> None:
+        """Raise :class:`PausedError` while memory is paused."""
+        if self.paused:
+            raise PausedError("Memory is paused: nothing was stored.", hint="%memory resume ends the pause")
+
+    def _count_recalls(self) -> None:
+        if isinstance(self.backend, Counting):
+            self.backend.counting = not self.paused
 
     def notify(self, level: str, message: str, source: str) -> None:
         """Keep a notice for a person, and log it."""
@@ -154,6 +235,8 @@ class SessionLife:
 
     def start(self) -> None:
         """Begin the agent session: what must happen before its first turn (A-13, B-06)."""
+        if self.paused:
+            return
         if backend := self.active_backend:
             backend.start()
         self._begun = True
@@ -176,18 +259,21 @@ class SessionLife:
 
     def end_turn(self, messages: Sequence[Message] | None = None) -> None:
         """Send what waits and retain what is due, at the end of a turn; never raises (A-04)."""
-        if backend := self.active_backend:
-            backend.end_turn(self._log(messages))
+        log = self._log(messages)
+        self._pause.listen(log)
+        if (backend := self.active_backend) and not self.paused:
+            backend.end_turn(self._pause.kept(log))
 
     def force_retain(self, messages: Sequence[Message] | None = None) -> None:
-        """Retain what is not yet retained, whatever the cadence."""
-        if backend := self.active_backend:
-            backend.force_retain(self._log(messages))
+        """Retain what is not yet retained, whatever the cadence; nothing while memory is paused."""
+        if (backend := self.active_backend) and not self.paused:
+            backend.force_retain(self._pause.kept(self._log(messages)))
 
     def enqueue(self, messages: Sequence[Message] | None = None) -> None:
-        """Force retention and consolidation (A-12)."""
+        """Force retention and consolidation (A-12); refused while memory is paused."""
+        self.check_not_paused()
         if backend := self.active_backend:
-            backend.enqueue(self._log(messages))
+            backend.enqueue(self._pause.kept(self._log(messages)))
 
     def context(self, recalled: str | None = None) -> str:
         """Return the blocks that memory adds to a prompt: mental models, then recalled memories."""
@@ -243,11 +329,14 @@ class SessionLife:
         given = {name: entry.value for name, entry in self.settings.session.items()}
         settings = load_settings(self.agent_dir, folder, self.env, given)
         settings = settings.with_overrides(with_absolute_paths(changes or {}))
+        if self.paused:
+            self._pause.leave(self.messages)
+        log = self._pause.kept(self.messages)
         same = self.backend is not None and self.backend.name == settings.get("memory.backend")
         if not same:
             self.close()
-        elif isinstance(self.backend, Movable) and self.backend.move(settings, self.agent_dir, folder, self.messages):
-            self._begun = False
+        elif isinstance(self.backend, Movable):
+            self._begun &= not self.backend.move(settings, self.agent_dir, folder, log)
         self.settings, self.cwd = settings, folder
         if not same:
             self.install_backend()
@@ -273,7 +362,9 @@ class SessionLife:
         backend = self._living()
         if isinstance(backend, FileKeeping):
             copies = backend.back_up(backend.clear_files(rescued=rescued)) if backup else []
-            return Cleared(tuple(backend.clear(rescued=rescued, messages=self.messages)), tuple(copies))
+            return Cleared(
+                tuple(backend.clear(rescued=rescued, messages=self._pause.kept(self.messages))), tuple(copies)
+            )
         if isinstance(backend, Detachable):
             warning = backend.clear()
             self.backend = None
@@ -296,7 +387,7 @@ class SessionLife:
         """End a session whose conversation the caller keeps: store what its end stores (A-13), and close."""
         try:
             if self.backend is not None:
-                self.backend.finish(messages)
+                self.backend.finish(() if self.paused else self._pause.kept(messages))
         finally:
             self.backend = None
 

@@ -249,6 +249,10 @@ class ToolHost(Protocol):
         """Return the session's backend, or raise that it is not there (R-16, R-17, T-09)."""
         ...
 
+    def check_not_paused(self) -> None:
+        """Raise while nothing may be stored."""
+        ...
+
     def provenance(self, query: str) -> dict[str, Any]:
         """Return what a frame's ``attrs`` say of where an answer came from."""
         ...
@@ -335,6 +339,7 @@ def run_retain(host: ToolHost, items: Sequence[RetainItem]) -> ToolResult:
     The text counts the request, whatever became of the items (T-04 to T-06); the receipt knows.
     """
     backend = host.live_backend()
+    host.check_not_paused()
     receipt = backend.retain(items)
     count = len(items)
     shown = text.queued_text(count) if receipt.state == "queued" else text.stored_text(count)

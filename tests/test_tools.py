@@ -48,6 +48,9 @@ class _Host:
     def live_backend(self) -> _Backend:
         return self.backend
 
+    def check_not_paused(self) -> None:
+        """Nothing is paused here."""
+
     def provenance(self, query: str) -> dict[str, Any]:
         return {"query": query}
 

@@ -76,6 +76,15 @@ class MnemopiBackend(BanksInScope):
         self.backups: dict[Path, Path] = {}
         self.edits: list[tuple[editing.Edited, ...]] = []
 
+    @property
+    def counting(self) -> bool:
+        """Whether recalls are counted."""
+        return self.banks.counting
+
+    @counting.setter
+    def counting(self, on: bool) -> None:
+        self.banks.counting = on
+
     @alone
     def recall(
         self,
@@ -107,6 +116,7 @@ class MnemopiBackend(BanksInScope):
         watch: Sequence[str] = (),
     ) -> ScopedAnswer:
         """Return what every bank in scope answers, merged and apart."""
+        touch = touch and self.counting
         tagged = self.config.scoping == "per-project-tagged"
         return scoped_recall(
             list(filter(None, (self._opened(target, TOUCH if touch else READ) for target in self.recall_targets()))),

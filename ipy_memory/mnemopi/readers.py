@@ -90,6 +90,7 @@ class OpenBanks:
         self.copies = copies
         self.choice = choice or Choice(None, "no embedder is known here", "open a session", off=True)
         self.completion = completion
+        self.counting = True
         self.lock = threading.RLock()
         self._patience_ms = BUSY_MS
         self._open: dict[Path, _Open] = {}

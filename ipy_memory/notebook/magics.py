@@ -93,6 +93,7 @@ class MemoryMagics(Magics):
     def __init__(self, shell: InteractiveShell, **traits: Any) -> None:
         self._session: MemorySession | None = None
         self._adopted = False
+        self.paused = False
         self.directory: str | None = None
         self.recorder: Recorder | None = None
         self.world: Mapping[str, Any] = {}
@@ -144,6 +145,7 @@ class MemoryMagics(Magics):
             self._session = open_session(
                 self.backend or None, database=self.database or None, settings=self._scoping(), **self.surroundings()
             )
+            self.set_paused(self.paused)
         return self._session
 
     def _scoping(self) -> dict[str, str]:
@@ -164,6 +166,17 @@ class MemoryMagics(Magics):
         """Let the magics work on a session made elsewhere, until another is chosen."""
         self.close_session()
         self._session, self._adopted = session, True
+        self.set_paused(self.paused)
+
+    def set_paused(self, on: bool) -> None:
+        """Pause memory or let it go on: the session of now, and those to come."""
+        self.paused = on
+        if self._session is None:
+            return
+        if on:
+            self._session.pause()
+        elif self._session.paused:
+            self._session.resume()
 
     def database_path(self) -> Path:
         """Return where the Mnemopi database is, without opening a session."""

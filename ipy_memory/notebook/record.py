@@ -149,7 +149,7 @@ class Recorder:
 
     def _before(self, info: ExecutionInfo) -> None:
         self._stop_listening()
-        self._source = None if info.silent else said(str(info.raw_cell))
+        self._source = None if info.silent or self.session.paused else said(str(info.raw_cell))
         if self._source:
             self._listener = _Listener(cast("TextIO", sys.stdout))
             sys.stdout = cast("TextIO", self._listener)
@@ -157,7 +157,7 @@ class Recorder:
     def _after(self, result: ExecutionResult) -> None:
         source, self._source = self._source, None
         printed = self._stop_listening()
-        if source:
+        if source and not self.session.paused:
             answer = answered([printed, "" if source.endswith(";") else self._shown(result)])
             self.cells += 1
             now = iso(self.session.clock.now_ms())

@@ -47,6 +47,9 @@ class Host:
             raise NotInitialisedError(text.not_initialised("Hindsight"))
         return self.backend
 
+    def check_not_paused(self) -> None:
+        """Nothing is paused here."""
+
     def provenance(self, query: str) -> dict[str, Any]:
         return {"query": query}
 

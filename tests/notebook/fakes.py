@@ -46,6 +46,7 @@ class FakeSession:
     clock: FixedClock = field(default_factory=lambda: FixedClock("2026-06-01T12:00:00.000Z"))
     settings: Settings = field(default_factory=Settings)
     chosen: str = "mnemopi"
+    paused: bool = False
     env: dict[str, str] = field(default_factory=dict)
     cwd: str = field(default_factory=os.getcwd)
 

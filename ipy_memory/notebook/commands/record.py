@@ -44,7 +44,7 @@ def record(magics: MemoryMagics, parsed: Parsed) -> TextResult:
         return TextResult("Recording is off." if recorder is None else f"Recording is off; {_taken(recorder.cells)}.")
     if action == "status":
         state = "Recording is off." if recorder is None else f"Recording is on; {_taken(recorder.cells)} so far."
-        return TextResult(state)
+        return TextResult(f"{state} Memory is paused: no cell is taken." if session.paused else state)
     messages = session.messages if recorder else recording.latest_cells(magics.shell, PREVIEW_CELLS)
     shown = recording.preview(messages) or "(nothing yet)"
     head = "With recording on, " if recorder is None else "While recording is on, "

@@ -238,6 +238,9 @@ class _Session:
             raise NotInitialisedError(text.not_initialised("Hindsight"))
         return self.backend
 
+    def check_not_paused(self) -> None:
+        """Nothing is paused here."""
+
     def provenance(self, query: str) -> dict[str, Any]:
         return {}
 

@@ -1,0 +1,41 @@
+"""``%memory pause`` and ``%memory resume``: a while of which nothing is kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipy_memory.errors import MagicError
+from ipy_memory.notebook.commands import command
+from ipy_memory.notebook.parse import Parsed
+
+if TYPE_CHECKING:
+    from ipy_memory.notebook.magics import MemoryMagics
+    from ipy_memory.notebook.result import TextResult
+
+
+@command("pause", "", "Record, retain and count nothing in this notebook until %memory resume; recall goes on.")
+def pause(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+    """Pause memory; further sessions of this notebook are paused too."""
+    return _switched(magics, parsed, "pause", on=True)
+
+
+@command("resume", "", "End the pause: record, retain and count again.")
+def resume(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+    """Go on; what was said or run during the pause is never retained."""
+    return _switched(magics, parsed, "resume", on=False)
+
+
+def _switched(magics: MemoryMagics, parsed: Parsed, name: str, *, on: bool) -> TextResult:
+    from ipy_memory.notebook.result import TextResult
+
+    if parsed.text.strip():
+        raise MagicError(f"%memory {name} takes nothing more", hint=f"see %memory {name} -h")
+    was = magics.paused
+    magics.set_paused(on)
+    if on:
+        line = "Memory is paused: nothing is recorded, retained or counted until %memory resume. Recall goes on."
+        if magics.recorder is not None:
+            line += " Cells that are run meanwhile are not recorded, and never will be."
+    else:
+        line = "Memory goes on." if was else "Memory was not paused."
+    return TextResult(line)
