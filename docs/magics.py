@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ipy_memory.notebook import commands
-from ipy_memory.notebook.parse import Flag, Spec
-from ipy_memory.notebook.specs import BY_NAME
+from ipy_memory.commands.grammar import Command, Flag, Group
+from ipy_memory.commands.table import MAGICS, MEMORY
 
 PAGE = Path(__file__).with_name("magics.md")
 HEAD = """\
@@ -21,23 +20,25 @@ a `-word` are text. A `;` at the end of a line magic shows nothing, and the resu
 
 def rendered() -> str:
     """Return the page as it should be."""
-    parts = [HEAD, *(_section(f"%{name}", spec) for name, spec in BY_NAME.items())]
-    parts.append("## `%memory`\n\nWithout a command it is `%memory status`.\n")
-    parts += [_section(f"%memory {name}", one.spec, level="###") for name, one in commands.table().items()]
+    parts = [HEAD, *(_section(command, level="##") for command in MAGICS.values())]
+    parts.append("## `%memory`\n\nWithout a command it is `%memory status`. The commands by what they are for:\n")
+    groups = {group: [one for one in MEMORY.values() if one.group is group] for group in Group}
+    parts += [f"- {group}: {', '.join(f'`{one.name}`' for one in found)}" for group, found in groups.items() if found]
+    parts += ["", *(_section(command, level="###") for command in MEMORY.values())]
     return "\n".join(parts)
 
 
-def _section(title: str, spec: Spec, level: str = "##") -> str:
-    forms = "\n".join(spec.forms)
-    lines = [f"{level} `{title}`", "", spec.summary, "", "```text", forms, "```", ""]
-    if spec.flags:
+def _section(command: Command, level: str) -> str:
+    forms = "\n".join(command.magic_forms)
+    lines = [f"{level} `{command.magic}`", "", command.summary, "", "```text", forms, "```", ""]
+    if command.flags:
         lines += ["| flag | what it does |", "| --- | --- |"]
-        lines += [f"| `{_typed(flag)}` | {_cell(flag.help)} |" for flag in spec.flags] + [""]
+        lines += [f"| `{_typed(flag)}` | {_cell(flag.help)} |" for flag in command.flags] + [""]
     return "\n".join(lines)
 
 
 def _typed(flag: Flag) -> str:
-    return _cell(f"--{flag.name} {flag.value}" if flag.value else f"--{flag.name}")
+    return _cell(flag.typed())
 
 
 def _cell(text: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ipy_memory.clock import FixedClock, FixedIds, ProcessIds
+from ipy_memory.commands.grammar import variable
 from ipy_memory.errors import (
     BankError,
     BankNameError,
@@ -33,7 +34,6 @@ from ipy_memory.mnemopi.backend import MnemopiBackend
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.store import RememberOptions, remember
 from ipy_memory.model import RetainItem
-from ipy_memory.notebook.parse import variable
 from ipy_memory.paths import check_path, exists
 from ipy_memory.session import MemorySession, open_session
 

@@ -26,6 +26,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("session_turns",),
     ("session",),
     ("inspect",),
+    ("commands",),
     ("notebook",),
     ("recorded",),
     ("demo",),

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
+from ipy_memory.commands.table import MAGICS, MEMORY
 from ipy_memory.errors import MemoryToolkitError
-from ipy_memory.notebook import commands
 from ipy_memory.notebook.literal import NAMES
-from ipy_memory.notebook.specs import BY_NAME
 from ipy_memory.scoping.mnemopi import banks_folder, banks_within
 
 if TYPE_CHECKING:
     from IPython.core.completer import SimpleMatcherResult
     from IPython.core.interactiveshell import InteractiveShell
 
+    from ipy_memory.commands.grammar import Command
     from ipy_memory.notebook.magics import MemoryMagics
-    from ipy_memory.notebook.parse import Spec
 
 _LINE = re.compile(rf"\s*(?:[\w.\[\]]+\s*=\s*)?%%?(?P<magic>{'|'.join(NAMES)})[ \t]+(?P<rest>.*)\Z")
 
@@ -48,21 +47,19 @@ class Completion:
         }
 
     def _candidates(self, magic: str, before: Sequence[str]) -> Sequence[str]:
-        if magic in BY_NAME:
-            return self._of_spec(BY_NAME[magic], before)
+        if magic in MAGICS:
+            return self._of_command(MAGICS[magic], before)
         if not before:
-            return [*commands.table(), "-h"]
-        command = commands.table().get(before[0])
+            return [*MEMORY, "-h"]
+        command = MEMORY.get(before[0])
         if command is None:
             return []
-        candidates = self._of_spec(command.spec, before[1:])
-        if command.choices and len(before) == 1:
-            candidates = [*command.choices(self.magics), *candidates]
-        return candidates
+        candidates = self._of_command(command, before[1:])
+        return [*command.choices, *candidates] if len(before) == 1 else candidates
 
-    def _of_spec(self, spec: Spec, before: Sequence[str]) -> Sequence[str]:
+    def _of_command(self, command: Command, before: Sequence[str]) -> Sequence[str]:
         """Return the flags that can still come, or what the flag before the cursor can be."""
-        flags = {f"--{flag.name}": flag for flag in spec.flags}
+        flags = {f"--{flag.name}": flag for flag in command.flags}
         rest = list(before)
         used: set[str] = set()
         while rest:

@@ -15,10 +15,10 @@ from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 from traitlets import Bool, Enum, Integer, Unicode, observe, validate
 
 from ipy_memory.backends import SUPPORTED
+from ipy_memory.commands.grammar import Command, Parsed, check, parse
+from ipy_memory.commands.table import BACKENDS, COMMANDS, MEMORY_USAGE
 from ipy_memory.errors import MagicError, MemoryToolkitError, safe_line
 from ipy_memory.notebook import commands, complete, directory, failures, literal
-from ipy_memory.notebook.parse import Parsed, Spec, parse
-from ipy_memory.notebook.specs import BACKENDS, MEMORY, RECALL, REFLECT, RETAIN
 from ipy_memory.notebook.variables import text_of
 from ipy_memory.paths import here, typed_path
 from ipy_memory.settings_table import SCOPINGS
@@ -41,11 +41,11 @@ INTERRUPTED = "KeyboardInterrupt: interrupted; nothing was half-written."
 """What a cell shows that was interrupted."""
 
 
-def _documented(spec: Spec) -> Callable[[_Magic], _Magic]:
+def _documented(page: str) -> Callable[[_Magic], _Magic]:
     """Give a magic its usage page as docstring, so that ``%recall?`` shows what ``%recall -h`` does."""
 
     def document(magic: _Magic) -> _Magic:
-        magic.__doc__ = spec.usage()
+        magic.__doc__ = page
         return magic
 
     return document
@@ -246,16 +246,16 @@ class MemoryMagics(Magics):
             notice = notices.pop(0)
             sys.stderr.write(safe_line(f"{notice.source}: {notice.text}") + "\n")
 
-    @_documented(RECALL)
+    @_documented(COMMANDS["recall"].usage())
     @line_cell_magic
     @no_var_expand
     @_watched
     def recall(self, line: str, cell: str | None = None) -> RecallFrame | TextResult:
         """Search memory."""
-        parsed = parse(RECALL, line, self._typed(cell))
+        parsed = parse(COMMANDS["recall"], line, self._typed(cell))
         if parsed.help:
-            return self._usage(RECALL, parsed)
-        query = self._text(RECALL, parsed)
+            return self._usage(COMMANDS["recall"], parsed)
+        query = self._text(COMMANDS["recall"], parsed)
         session = self.session
         ask = functools.partial(
             session.recall,
@@ -276,16 +276,16 @@ class MemoryMagics(Magics):
             hits = with_reasons(hits, result.hits, traces)
         return self._out(RecallFrame(hits, quiet=parsed.quiet), parsed)
 
-    @_documented(RETAIN)
+    @_documented(COMMANDS["retain"].usage())
     @line_cell_magic
     @no_var_expand
     @_watched
     def retain(self, line: str, cell: str | None = None) -> RetainFrame | TextResult:
         """Store what is typed."""
-        parsed = parse(RETAIN, line, self._typed(cell))
+        parsed = parse(COMMANDS["retain"], line, self._typed(cell))
         if parsed.help:
-            return self._usage(RETAIN, parsed)
-        items = _items(self._text(RETAIN, parsed), parsed.flags)
+            return self._usage(COMMANDS["retain"], parsed)
+        items = _items(self._text(COMMANDS["retain"], parsed), parsed.flags)
         result = self.session.retain(items)
         from ipy_memory.frames import retain_frame
         from ipy_memory.notebook.result import RetainFrame
@@ -293,16 +293,16 @@ class MemoryMagics(Magics):
         stored = retain_frame(items, result.receipt, text=result.text, attrs=result.attrs, notes=result.notes)
         return self._out(RetainFrame(stored, quiet=parsed.quiet), parsed)
 
-    @_documented(REFLECT)
+    @_documented(COMMANDS["reflect"].usage())
     @line_cell_magic
     @no_var_expand
     @_watched
     def reflect(self, line: str, cell: str | None = None) -> ReflectResult | TextResult:
         """Answer a question from memory."""
-        parsed = parse(REFLECT, line, self._typed(cell))
+        parsed = parse(COMMANDS["reflect"], line, self._typed(cell))
         if parsed.help:
-            return self._usage(REFLECT, parsed)
-        question = self._text(REFLECT, parsed)
+            return self._usage(COMMANDS["reflect"], parsed)
+        question = self._text(COMMANDS["reflect"], parsed)
         session = self.session
         result = session.reflect(
             question,
@@ -318,7 +318,7 @@ class MemoryMagics(Magics):
         answer.quiet = parsed.quiet
         return self._out(answer, parsed)
 
-    @_documented(MEMORY)
+    @_documented(MEMORY_USAGE)
     @line_magic
     @no_var_expand
     @_watched
@@ -331,24 +331,21 @@ class MemoryMagics(Magics):
         terminal = hasattr(self.shell, "simple_prompt")
         return cell.rstrip("\n") + "\n" if cell is not None and terminal else cell
 
-    def _text(self, spec: Spec, parsed: Parsed) -> str:
+    def _text(self, command: Command, parsed: Parsed) -> str:
         """Return the text to work on: as typed, or from the variable of ``--from``."""
+        check(command, parsed)
         name = parsed.flags.get("from")
-        if name is None:
-            if parsed.text or parsed.ended:
-                return parsed.text
-            raise MagicError(f"%{spec.name} needs a text", hint=f"type it after %{spec.name}, or see %{spec.name} -h")
-        return text_of(self.shell, name, parsed.text)
+        return parsed.text if name is None else text_of(self.shell, name)
 
     def _out(self, result: _Result, parsed: Parsed) -> _Result:
         if "out" in parsed.flags:
             self.shell.user_ns[parsed.flags["out"]] = result
         return result
 
-    def _usage(self, spec: Spec, parsed: Parsed) -> TextResult:
+    def _usage(self, command: Command, parsed: Parsed) -> TextResult:
         from ipy_memory.notebook.result import TextResult
 
-        page = TextResult(spec.usage())
+        page = TextResult(command.usage())
         page.quiet = parsed.quiet
         return page
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipy_memory.errors import MagicError
-from ipy_memory.notebook.parse import Flag, whole_number
 
 if TYPE_CHECKING:
     from ipy_memory.hindsight.backend import HindsightBackend
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import TableResult
-
-PAGE = Flag("page", "on a Hindsight server: this page, 1 is the first", "N", whole_number)
 
 
 def remote(magics: MemoryMagics, what: str) -> HindsightBackend:

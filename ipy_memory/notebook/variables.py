@@ -17,10 +17,8 @@ def value_of(shell: InteractiveShell, name: str) -> Any:
     return shell.user_ns[name]
 
 
-def text_of(shell: InteractiveShell, name: str, typed: str) -> str:
-    """Return the text of the variable that ``--from`` names; nothing may have been ``typed`` beside it."""
-    if typed.strip():
-        raise MagicError("--from already says where the text comes from", hint="leave one of the two out")
+def text_of(shell: InteractiveShell, name: str) -> str:
+    """Return the text that a variable holds, or raise :class:`MagicError`."""
     value = value_of(shell, name)
     if not isinstance(value, str):
         raise MagicError(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ipy_memory.commands.table import MEMORY
 from ipy_memory.errors import MagicError
-from ipy_memory.notebook import commands
 from tests.notebook.conftest import Notebook
 from tests.notebook.fakes import FakeSession
 
@@ -42,7 +42,7 @@ def test_use_and_scope_choose_for_the_next_session(notebook: Notebook, session: 
     ("cell", "says"),
     [
         ("%memory use mnemo", ["did you mean mnemopi", "hindsight, mnemopi, off"]),
-        ("%memory use files", ["mnemopi is the one in local files"]),
+        ("%memory use files", ["hindsight, mnemopi, off", "%memory use -h"]),
         ("%memory scope Global", ["did you mean global", "per-project-tagged"]),
         ("%memory use", ["one backend", "-h"]),
         ("%memory scope global per-project", ["one scope"]),
@@ -75,7 +75,7 @@ def test_show_shows_one_memory_escaped(notebook: Notebook, session: FakeSession)
 
 def test_every_command_has_help_and_is_listed(notebook: Notebook) -> None:
     listed = notebook.run("%memory -h").outputs[0]["text/plain"]
-    for name, command in commands.table().items():
+    for name, command in MEMORY.items():
         assert f"%memory {name}" in listed
         page = notebook.run(f"%memory {name} -h").outputs[0]["text/plain"]
-        assert command.spec.summary in page
+        assert command.summary in page

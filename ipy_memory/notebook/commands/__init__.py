@@ -1,6 +1,6 @@
-"""The commands of ``%memory``: one small module each in this folder, which registers what it offers.
+"""What carries out the commands of ``%memory``: one small module for each subject, which registers its functions.
 
-A further command is a further module with a function under :func:`command`; nothing else lists it.
+What a command takes is written in :mod:`ipy_memory.commands.table`.
 """
 
 from __future__ import annotations
@@ -9,77 +9,37 @@ import difflib
 import functools
 import importlib
 import pkgutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ipy_memory.commands.grammar import Parsed, check, parse
+from ipy_memory.commands.table import MAGICS, MEMORY, OTHER_WORDS
 from ipy_memory.errors import MagicError
-from ipy_memory.notebook.parse import Flag, Parsed, Spec, parse
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
 
 Handler = Callable[["MemoryMagics", Parsed], object]
-Choices = Callable[["MemoryMagics"], Sequence[str]]
+
+_HANDLERS: dict[str, Handler] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """One command: what it takes, what carries it out, and the words that can follow it (for completion)."""
-
-    name: str
-    spec: Spec
-    handler: Handler
-    choices: Choices | None = None
-
-
-_COMMANDS: dict[str, Command] = {}
-_OTHER_WORDS = {
-    **dict.fromkeys(("recall", "search"), "%recall"),
-    **dict.fromkeys(("retain", "remember", "add"), "%retain"),
-    **dict.fromkeys(("reflect", "ask"), "%reflect"),
-    **dict.fromkeys(("list", "ls", "find"), "%memory browse"),
-    **dict.fromkeys(("edit", "change"), "%memory update"),
-    **dict.fromkeys(("delete", "remove", "rm"), "%memory forget"),
-    "explain": "%memory why",
-    "help": "%memory -h",
-}
-"""What people type who do not know the name of the command yet."""
-
-
-def command(
-    name: str, takes: str, summary: str, *, flags: tuple[Flag, ...] = (), choices: Choices | None = None
-) -> Callable[[Handler], Handler]:
-    """Register a function as ``%memory <name>``.
-
-    Parameters
-    ----------
-    name
-        The word after ``%memory``.
-    takes
-        What follows it, for help: ``"<id>"``, or nothing.
-    summary
-        One line of help.
-    flags
-        Flags in front of what follows.
-    choices
-        Gives the words that can follow.
-    """
+def handles(name: str) -> Callable[[Handler], Handler]:
+    """Register a function as what carries out ``%memory <name>``, a command of the table."""
 
     def register(handler: Handler) -> Handler:
-        form = " ".join(filter(None, (f"%memory {name}", "[flags]" if flags else "", takes)))
-        _COMMANDS[name] = Command(name, Spec(f"memory {name}", (form,), summary, flags), handler, choices)
+        _HANDLERS[MEMORY[name].name] = handler
         return handler
 
     return register
 
 
 @functools.cache
-def table() -> dict[str, Command]:
-    """Return every command by name, in order of name."""
+def handlers() -> dict[str, Handler]:
+    """Return the functions by the name of their command."""
     for module in sorted(found.name for found in pkgutil.iter_modules(__path__)):
         importlib.import_module(f"{__name__}.{module}")
-    return dict(sorted(_COMMANDS.items()))
+    return _HANDLERS
 
 
 def run(magics: MemoryMagics, line: str) -> object:
@@ -89,44 +49,37 @@ def run(magics: MemoryMagics, line: str) -> object:
         return _listing()
     name, _, rest = line.strip().partition(" ")
     name = name.removesuffix(";") or "status"
-    chosen = table().get(name)
-    if chosen is None:
-        near = [_OTHER_WORDS[name]] if name in _OTHER_WORDS else difflib.get_close_matches(name, table(), n=1)
-        nearest = f"did you mean {near[0]}? " if near else ""
-        raise MagicError(f"%memory has no command {name!r}", hint=f"{nearest}there are {', '.join(table())}")
-    parsed = parse(chosen.spec, rest if line.strip() != f"{name};" else ";")
+    command = MEMORY.get(name)
+    if command is None:
+        nearest = f"did you mean {near}? " if (near := _nearest(name)) else ""
+        raise MagicError(f"%memory has no command {name!r}", hint=f"{nearest}there are {', '.join(MEMORY)}")
+    parsed = parse(command, rest if line.strip() != f"{name};" else ";")
     from ipy_memory.notebook.result import TextResult
 
-    result = TextResult(chosen.spec.usage()) if parsed.help else chosen.handler(magics, parsed)
+    if parsed.help:
+        result: object = TextResult(command.usage())
+    else:
+        check(command, parsed)
+        result = handlers()[name](magics, parsed)
     if isinstance(result, TextResult):
         result.quiet = parsed.quiet
     return result
+
+
+def _nearest(name: str) -> str | None:
+    if name == "help":
+        return "%memory -h"
+    if name in MAGICS or name in OTHER_WORDS:
+        meant = OTHER_WORDS.get(name, name)
+        return (MAGICS.get(meant) or MEMORY[meant]).magic
+    near = difflib.get_close_matches(name, MEMORY, n=1)
+    return near[0] if near else None
 
 
 def _listing() -> object:
     from ipy_memory.notebook.result import TableResult
 
     return TableResult(
-        ("command", "what it does"), [(each.spec.forms[0], each.spec.summary) for each in table().values()]
+        ("for", "command", "what it does"),
+        [(each.group, each.magic_forms[0], each.summary) for each in MEMORY.values()],
     )
-
-
-def id_and_text(parsed: Parsed, spec_name: str) -> tuple[str, str]:
-    """Return the id and the text after it; a flag of the command between them is an error, unless ``--`` was given."""
-    memory_id, _, text = parsed.text.lstrip().partition(" ")
-    first = text.split(maxsplit=1)[0] if text.strip() else ""
-    if not parsed.ended and first.partition("=")[0] in table()[spec_name].spec.flag_names:
-        raise MagicError(
-            f"{first} stands behind the id",
-            hint=f"flags stand in front: %memory {spec_name} {first} …; for a text that begins so:"
-            f" %memory {spec_name} -- ID TEXT",
-        )
-    return memory_id, text
-
-
-def one_word(parsed: Parsed, what: str, spec_name: str) -> str:
-    """Return the one word that a command takes, or raise an error that names what is missing."""
-    words = parsed.text.split()
-    if len(words) != 1:
-        raise MagicError(f"%memory {spec_name} takes {what}", hint=f"see %memory {spec_name} -h")
-    return words[0]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.commands.grammar import Parsed, id_and_text
+from ipy_memory.commands.table import COMMANDS
 from ipy_memory.errors import ChangedSinceError, EditRefusedError, MagicError, MemoryNotFoundError
 from ipy_memory.mnemopi.reports import shown_path
-from ipy_memory.notebook.commands import command, id_and_text, one_word
-from ipy_memory.notebook.parse import Flag, Parsed, variable
-from ipy_memory.notebook.specs import FROM
+from ipy_memory.notebook.commands import handles
 from ipy_memory.notebook.variables import text_of, value_of
 from ipy_memory.redact import redact_counted
 
@@ -39,37 +39,17 @@ _ROWS = {
 FACT = "facts are made from memories: change or forget the memory that it came from"
 """What to do where a fact was to be edited."""
 
-_DRY_RUN = Flag("dry-run", "only say what would happen")
 
-
-def _weight(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise ValueError("a number from 0 to 1")
-    return value
-
-
-@command(
-    "update",
-    "ID [TEXT]",
-    "Replace the whole text of a memory, or its importance.",
-    flags=(
-        FROM,
-        Flag("importance", "how much it weighs, from 0 to 1", "X", _weight),
-        Flag("force", "also a text that is only the cut preview of the memory"),
-        _DRY_RUN,
-    ),
-)
+@handles("update")
 def update(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Write a new text, as typed; a preview over the whole text is refused."""
-    memory_id, typed = id_and_text(parsed, "update")
+    memory_id, typed = id_and_text(COMMANDS["update"], parsed)
     if not memory_id.strip():
         raise MagicError("%memory update takes an id and a text", hint="see %memory update -h")
     source = parsed.flags.get("from")
-    content = text_of(magics.shell, source, typed) if source is not None else typed or None
+    if source is not None and typed.strip():
+        raise MagicError("--from already says where the text comes from", hint="leave one of the two out")
+    content = text_of(magics.shell, source) if source is not None else typed or None
     importance = parsed.flags.get("importance")
     if content is None and importance is None:
         raise MagicError(
@@ -79,27 +59,14 @@ def update(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     return _changed(magics, parsed, "update", memory_id, content=content, importance=importance, force=force)
 
 
-@command(
-    "invalidate",
-    "ID",
-    "End a memory now, so that it is no longer recalled; --frame ends every row of a frame.",
-    flags=(
-        Flag("by", "id of the memory that stands in for it", "ID"),
-        Flag("frame", "a variable with rows of %memory browse or %recall, in place of an id", "NAME", variable),
-        Flag("yes", "with --frame: do it; without, only the count is told"),
-        _DRY_RUN,
-    ),
-)
+@handles("invalidate")
 def invalidate(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """End one memory, or a selection as one; %memory undo brings them back."""
     from ipy_memory.notebook.result import TextResult
 
     name = parsed.flags.get("frame")
     if name is None:
-        memory_id = one_word(parsed, "one id", "invalidate")
-        return _changed(magics, parsed, "invalidate", memory_id, replacement_id=parsed.flags.get("by"))
-    if parsed.text.strip():
-        raise MagicError("--frame already says which memories", hint="leave the id out")
+        return _changed(magics, parsed, "invalidate", parsed.word, replacement_id=parsed.flags.get("by"))
     from ipy_memory.inspect.selection import invalidate_all
 
     confirm = "yes" in parsed.flags and "dry-run" not in parsed.flags
@@ -111,31 +78,18 @@ def invalidate(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     return TextResult(str(selected))
 
 
-@command(
-    "forget",
-    "ID",
-    "Delete a memory for good; a summary that was made from it stays, and is named.",
-    flags=(Flag("purge", "leave no byte of its text in the file; the bank is not copied before"), _DRY_RUN),
-)
+@handles("forget")
 def forget(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Delete one memory."""
-    memory_id = one_word(parsed, "one id", "forget")
-    return _changed(magics, parsed, "forget", memory_id, purge="purge" in parsed.flags)
+    return _changed(magics, parsed, "forget", parsed.word, purge="purge" in parsed.flags)
 
 
-@command(
-    "undo",
-    "",
-    "Undo the last update or invalidation of this session, a selection's as one.",
-    flags=(Flag("force", "also if the memory was changed again since"),),
-)
+@handles("undo")
 def undo(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Put the memories back as they were before; where one was changed again since, show both states and refuse."""
     from ipy_memory.inspect.selection import undo_last
     from ipy_memory.notebook.result import TextResult
 
-    if parsed.text.strip():
-        raise MagicError("%memory undo takes nothing more", hint="it undoes the last edit")
     try:
         return TextResult(undo_last(magics.session, force="force" in parsed.flags))
     except ChangedSinceError as error:

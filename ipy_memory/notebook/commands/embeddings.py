@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ipy_memory.commands.grammar import Parsed, one_of
+from ipy_memory.commands.table import VECTORS
 from ipy_memory.errors import MagicError
-from ipy_memory.notebook.commands import command
-from ipy_memory.notebook.parse import Flag, Parsed, one_of
+from ipy_memory.notebook.commands import handles
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import TextResult
 
-ACTIONS = ("status", "reindex", "download")
 COLUMNS = ("bank", "memories", "with vector", "model", "vectors", "numbers")
 
 
-@command(
-    "embeddings",
-    "|".join(ACTIONS),
-    "Show which vectors the banks hold; compute them anew (after a copy); fetch the local model's files.",
-    flags=(
-        Flag("bank", "reindex: this one bank of the database folder", "NAME"),
-        Flag("missing", "reindex: only memories without a vector of the model in use"),
-    ),
-    choices=lambda _: ACTIONS,
-)
+@handles("embeddings")
 def embeddings(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Show, compute or fetch; nothing is ever fetched but by ``download``."""
-    action = one_of("the action", parsed.text.strip() or ACTIONS[0], ACTIONS)
+    action = one_of("the action", parsed.word or VECTORS[0], VECTORS)
     if parsed.flags and action != "reindex":
         raise MagicError("--bank and --missing belong to reindex", hint="see %memory embeddings -h")
     if action == "download":

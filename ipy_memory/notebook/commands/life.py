@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ipy_memory.commands.grammar import Parsed
 from ipy_memory.errors import MagicError
 from ipy_memory.mnemopi.reports import shown_path
-from ipy_memory.notebook.commands import command
-from ipy_memory.notebook.parse import Flag, Parsed
+from ipy_memory.notebook.commands import handles
 from ipy_memory.paths import check_path, here, typed_path
 
 if TYPE_CHECKING:
@@ -17,42 +17,30 @@ if TYPE_CHECKING:
     from ipy_memory.notebook.result import TextResult
 
 
-@command("view", "", "Show what memory adds to the agent's instructions just now.")
-def view(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+@handles("view")
+def view(magics: MemoryMagics, _: Parsed) -> TextResult:
     """Show the injection payload: the instructions with the cached blocks."""
     from ipy_memory.notebook.result import TextResult
 
-    _nothing_more(parsed, "view")
     magics.session.live_backend()
     return TextResult(magics.session.developer_instructions())
 
 
-@command("enqueue", "", "Retain now what waits and what the cadence has not retained yet; consolidate local banks.")
-def enqueue(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+@handles("enqueue")
+def enqueue(magics: MemoryMagics, _: Parsed) -> TextResult:
     """Force retention and consolidation (A-12)."""
     from ipy_memory.notebook.result import TextResult
 
-    _nothing_more(parsed, "enqueue")
     bank = magics.session.live_backend().retain_bank
     magics.session.enqueue()
     return TextResult(f"Retention of this session was forced, to bank {bank}.")
 
 
-@command(
-    "clear",
-    "",
-    "Delete the memory in scope: the local banks, or the local state of a Hindsight session.",
-    flags=(
-        Flag("yes", "really do it; without it, say what would go"),
-        Flag("no-backup", "make no copies of the files first"),
-        Flag("rescued", "also delete this rescued bank", "NAME"),
-    ),
-)
+@handles("clear")
 def clear(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Name what will go; with ``--yes`` copy it and let it go (A-11)."""
     from ipy_memory.notebook.result import TextResult
 
-    _nothing_more(parsed, "clear")
     session = magics.session
     backend = session.live_backend()
     rescued = [parsed.flags["rescued"]] if "rescued" in parsed.flags else []
@@ -73,12 +61,12 @@ def clear(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     return TextResult("\n".join(lines) or done.warning or "There was nothing to delete.")
 
 
-@command("rebind", "[FOLDER]", "Go on in another folder, by default the working directory, with its scope.")
+@handles("rebind")
 def rebind(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Hand over: what waits and what was said so far goes to the old banks, all that follows to the new ones."""
     from ipy_memory.notebook.result import TextResult
 
-    named = parsed.text.strip()
+    named = parsed.word
     folder = check_path(typed_path(named, magics.session.env) if named else here(), "the folder")
     if not os.path.isdir(folder):  # noqa: PTH112  a folder that cannot be looked into is none
         raise MagicError(f"there is no folder {folder}", hint="make it first, or mend the path")
@@ -92,8 +80,3 @@ def rebind(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     return TextResult(
         f"The scope is now of {shown_path(Path(session.cwd), home)}: memories are written to bank {bank}."
     )
-
-
-def _nothing_more(parsed: Parsed, name: str) -> None:
-    if parsed.text.strip():
-        raise MagicError(f"%memory {name} takes nothing more", hint=f"see %memory {name} -h")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.commands.grammar import Parsed, one_of
+from ipy_memory.commands.table import COMMANDS
 from ipy_memory.errors import HindsightError, MagicError
 from ipy_memory.jsdate import shown_stamp
-from ipy_memory.notebook.commands import command
-from ipy_memory.notebook.parse import Flag, Parsed, one_of
+from ipy_memory.notebook.commands import handles
 from ipy_memory.notebook.remote import remote
 
 if TYPE_CHECKING:
@@ -83,34 +84,27 @@ def _reload(backend: HindsightBackend) -> str:
     return backend.models.block or "No mental model has anything to show."
 
 
-_OF_BANK: Mapping[str, Callable[[HindsightBackend], str]] = {"list": _list, "seed": _seed, "reload": _reload}
-_OF_MODEL: Mapping[str, Callable[[HindsightBackend, str], str]] = {
+OF_BANK: Mapping[str, Callable[[HindsightBackend], str]] = {"list": _list, "seed": _seed, "reload": _reload}
+OF_MODEL: Mapping[str, Callable[[HindsightBackend, str], str]] = {
     "show": _show,
     "refresh": _refresh,
     "history": _history,
     "delete": _delete,
 }
-ACTIONS = (*_OF_BANK, *_OF_MODEL)
 
 
-@command(
-    "mm",
-    "list|seed|reload, or show|refresh|history|delete ID",
-    "Mental models of a Hindsight bank: see, make, renew, delete; reload puts them into the instructions.",
-    flags=(Flag("yes", "really delete"),),
-    choices=lambda _: ACTIONS,
-)
+@handles("mm")
 def mm(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Carry out one action on the bank's mental models."""
     from ipy_memory.notebook.result import TextResult
 
-    action, _, model_id = parsed.text.strip().partition(" ")
-    action, model_id = one_of("mm", action or "list", ACTIONS), model_id.strip()
+    action, _, model_id = parsed.word.partition(" ")
+    action, model_id = one_of("mm", action or "list", COMMANDS["mm"].choices), model_id.strip()
     backend = remote(magics, "mental models")
-    if action in _OF_BANK:
+    if action in OF_BANK:
         if model_id:
             raise MagicError(f"%memory mm {action} takes nothing more", hint="see %memory mm -h")
-        return TextResult(_OF_BANK[action](backend))
+        return TextResult(OF_BANK[action](backend))
     if not model_id:
         raise MagicError(f"%memory mm {action} takes the id of a mental model", hint="%memory mm list shows them")
     if action == "delete" and "yes" not in parsed.flags:
@@ -118,7 +112,7 @@ def mm(magics: MemoryMagics, parsed: Parsed) -> TextResult:
             f"this would delete mental model {model_id} from bank {backend.retain_bank}",
             hint=f"%memory mm --yes delete {model_id} does it",
         )
-    return TextResult(_OF_MODEL[action](backend, model_id))
+    return TextResult(OF_MODEL[action](backend, model_id))
 
 
 def _found(backend: HindsightBackend, model_id: str) -> dict[str, Any]:

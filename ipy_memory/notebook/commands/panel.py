@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ipy_memory.commands.grammar import Parsed, one_of
+from ipy_memory.commands.table import PANELS
 from ipy_memory.errors import MagicError
-from ipy_memory.notebook.commands import command
-from ipy_memory.notebook.panels import KINDS
-from ipy_memory.notebook.parse import Flag, Parsed, one_of
+from ipy_memory.notebook.commands import handles
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
@@ -15,16 +15,7 @@ if TYPE_CHECKING:
     from ipy_memory.session import MemorySession
 
 
-@command(
-    "panel",
-    f"{'|'.join(KINDS)} [TEXT]",
-    "Open a panel; TEXT is what it starts with: a query, an id, a question.",
-    flags=(
-        Flag("static", "text and HTML only, without the widget"),
-        Flag("live", "the widget also where nobody seems to be there to use it"),
-    ),
-    choices=lambda _: KINDS,
-)
+@handles("panel")
 def panel(magics: MemoryMagics, parsed: Parsed) -> Panel | None:
     """Open a panel on this notebook's memory; all of them follow ``%memory use`` and ``%memory scope``."""
     from ipy_memory.notebook import directory
@@ -33,8 +24,8 @@ def panel(magics: MemoryMagics, parsed: Parsed) -> Panel | None:
 
     if {"static", "live"} <= set(parsed.flags):
         raise MagicError("--static and --live exclude each other", hint="leave one of the two out")
-    kind, _, text = parsed.text.strip().partition(" ")
-    kind = one_of("the panel", kind or KINDS[0], KINDS)
+    kind, _, text = parsed.word.partition(" ")
+    kind = one_of("the panel", kind or PANELS[0], PANELS)
 
     def rescope(mode: str) -> None:
         magics.scope = mode

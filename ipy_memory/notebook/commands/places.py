@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipy_memory.errors import MagicError
-from ipy_memory.notebook.commands import command
-from ipy_memory.notebook.parse import Flag, Parsed
-from ipy_memory.notebook.remote import PAGE, remote_banks, remote_if_any
+from ipy_memory.commands.grammar import Parsed
+from ipy_memory.notebook.commands import handles
+from ipy_memory.notebook.remote import remote_banks, remote_if_any
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
@@ -17,19 +16,12 @@ BANK_COLUMNS = ("name", "use", "reason", "working", "episodic", "facts", "size",
 SCOPE_COLUMNS = ("backend", "mode", "writes", "reads")
 
 
-@command(
-    "banks",
-    "",
-    "List every bank of the database folder, and why it is read or not; or the banks of the Hindsight server.",
-    flags=(PAGE,),
-)
+@handles("banks")
 def banks(magics: MemoryMagics, parsed: Parsed) -> ListFrame | TableResult:
     """List the banks (L-05); reads only."""
     from ipy_memory.inspect import banks as listing
     from ipy_memory.notebook.result import ListFrame
 
-    if parsed.text.strip():
-        raise MagicError("%memory banks takes nothing more", hint="list one bank's memories with %memory browse --bank")
     if server := remote_if_any(magics):
         return remote_banks(server, parsed.flags.get("page", 1))
     found = listing.banks(magics.session, magics.progress("banks"))
@@ -38,19 +30,14 @@ def banks(magics: MemoryMagics, parsed: Parsed) -> ListFrame | TableResult:
     )
 
 
-@command(
-    "scopes",
-    "[QUERY]",
-    "Compare the scoping modes: what each reads and writes here, and what a query would give in it.",
-    flags=(Flag("folder", "as if the agent worked there", "PATH"),),
-)
+@handles("scopes")
 def scopes(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     """Compare the modes of both backends; nothing is counted or written."""
     from ipy_memory.frames import DataFrame
     from ipy_memory.inspect import scopes as comparing
     from ipy_memory.notebook.result import ListFrame
 
-    query = parsed.text if parsed.text.strip() or parsed.ended else None
+    query = parsed.text if parsed.given else None
     folder, session = parsed.flags.get("folder"), magics.session
     rows = comparing.scope_rows(session, query, cwd=folder)
     columns = [*SCOPE_COLUMNS, "note"] if query is None else [*SCOPE_COLUMNS, "hits", "best hit"]

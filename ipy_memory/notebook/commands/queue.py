@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ipy_memory.commands.grammar import Parsed
 from ipy_memory.errors import HindsightError, MagicError, safe_line
-from ipy_memory.notebook.commands import command
-from ipy_memory.notebook.parse import Flag, Parsed
-from ipy_memory.notebook.remote import PAGE, pages, remote, remote_if_any
+from ipy_memory.notebook.commands import handles
+from ipy_memory.notebook.remote import pages, remote, remote_if_any
 
 if TYPE_CHECKING:
     from ipy_memory.hindsight.backend import HindsightBackend
@@ -17,13 +17,11 @@ if TYPE_CHECKING:
     from ipy_memory.notebook.result import TableResult, TextResult
 
 
-@command("queue", "", "Show what is waiting for the Hindsight server or is not known to have arrived there.")
-def queue(magics: MemoryMagics, parsed: Parsed) -> TableResult:
+@handles("queue")
+def queue(magics: MemoryMagics, _: Parsed) -> TableResult:
     """Show one row an item; the frame of the result has the same rows."""
     from ipy_memory.notebook.result import TableResult
 
-    if parsed.text.strip():
-        raise MagicError("%memory queue takes nothing more", hint="%memory flush sends what waits")
     rows = remote(magics, "a queue").queue_rows()
     states = {row.state for row in rows}
     notes = [] if rows else ["Nothing waits: everything was sent."]
@@ -39,21 +37,11 @@ def queue(magics: MemoryMagics, parsed: Parsed) -> TableResult:
     )
 
 
-@command(
-    "flush",
-    "",
-    "Do now what waits: send the Hindsight queue, or finish background work on local banks.",
-    flags=(
-        Flag("resend", "also send again what failed"),
-        Flag("unknown", "with --resend: also what may have arrived already, at the risk of storing it twice"),
-    ),
-)
+@handles("flush")
 def flush(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Send, and say what the server made of it so far: sent is not yet stored."""
     from ipy_memory.notebook.result import TextResult
 
-    if parsed.text.strip():
-        raise MagicError("%memory flush takes nothing more", hint="see %memory flush -h")
     if "unknown" in parsed.flags and "resend" not in parsed.flags:
         raise MagicError("--unknown goes with --resend", hint="as in: %memory flush --resend --unknown")
     backend = remote_if_any(magics)
@@ -98,14 +86,12 @@ def _barren(backend: HindsightBackend) -> list[str]:
     return [f"Document {name}: {overview.NOTHING_RECALLABLE}." for name in overview.barren_documents(backend.service)]
 
 
-@command("operations", "", "Show the work that the Hindsight server took on, and what came of it.", flags=(PAGE,))
+@handles("operations")
 def operations(magics: MemoryMagics, parsed: Parsed) -> TableResult:
     """Show one row an operation, newest first; documents that gave no memory are named below."""
     from ipy_memory.hindsight import overview
     from ipy_memory.notebook.result import TableResult
 
-    if parsed.text.strip():
-        raise MagicError("%memory operations takes nothing more", hint="see %memory operations -h")
     backend = remote(magics, "operations")
     page = parsed.flags.get("page", 1)
     found, total = overview.operations(backend.service, page)

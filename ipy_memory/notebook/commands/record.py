@@ -5,32 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipy_memory import js
+from ipy_memory.commands.grammar import Parsed
 from ipy_memory.errors import MagicError
-from ipy_memory.notebook.commands import command, one_word
-from ipy_memory.notebook.parse import Parsed, one_of
+from ipy_memory.notebook.commands import handles
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import TextResult
     from ipy_memory.session import MemorySession
 
-ACTIONS = ("on", "off", "status", "preview")
 PREVIEW_CELLS = 3
 """So many of the latest cells are shown while recording is off."""
 
 
-@command(
-    "record",
-    "|".join(ACTIONS),
-    "Take the notebook's cells as turns that memory retains; says first what is written where.",
-    choices=lambda _: ACTIONS,
-)
+@handles("record")
 def record(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Switch recording on or off, say whether it is on, or show what would be written."""
     from ipy_memory.notebook import record as recording
     from ipy_memory.notebook.result import TextResult
 
-    action = one_of("record", one_word(parsed, "one of " + ", ".join(ACTIONS), "record"), ACTIONS)
+    action = parsed.word
     session = magics.session
     recorder = magics.recorder
     if action == "on":

@@ -5,24 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ipy_memory.errors import MagicError
-from ipy_memory.notebook.commands import command
-from ipy_memory.notebook.parse import Parsed
+from ipy_memory.commands.grammar import Parsed
+from ipy_memory.notebook.commands import handles
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import TableResult
 
 
-@command("status", "", "Show backend, scope, banks, database, vectors, and where each setting comes from.")
-def status(magics: MemoryMagics, parsed: Parsed) -> TableResult:
+@handles("status")
+def status(magics: MemoryMagics, _: Parsed) -> TableResult:
     """Show the session, then every setting that is not at its default; credentials are masked (E-03)."""
     from ipy_memory.backends import SUPPORTED
     from ipy_memory.mnemopi.reports import homely
     from ipy_memory.notebook.result import TableResult
 
-    if parsed.text.strip():
-        raise MagicError("%memory status takes nothing more", hint="every setting is in its table")
     session = magics.session
     chosen = session.chosen in SUPPORTED
     behind = {"scope": f"{session.chosen}.scoping", "database": "mnemopi.dbPath"} if chosen else {}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ipy_memory.commands.grammar import Parsed, id_and_text
+from ipy_memory.commands.table import COMMANDS
 from ipy_memory.errors import MagicError
-from ipy_memory.notebook.commands import command, id_and_text
-from ipy_memory.notebook.parse import Flag, Parsed, whole_number
+from ipy_memory.notebook.commands import handles
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
@@ -15,16 +16,7 @@ if TYPE_CHECKING:
 COLUMNS = ("id", "bank", "store", "verdict", "reason", "content")
 
 
-@command(
-    "why",
-    "ID QUERY",
-    "Say why a memory comes back for a query, or why it does not; with --all QUERY for every memory.",
-    flags=(
-        Flag("all", "every memory in scope; what follows is the query alone"),
-        Flag("everywhere", "with --all: the memories of other banks too"),
-        Flag("limit", "at most this many hits", "N", whole_number),
-    ),
-)
+@handles("why")
 def why(magics: MemoryMagics, parsed: Parsed) -> TextResult | ListFrame:
     """Read the account of one recall; nothing is counted or written."""
     from ipy_memory.inspect.why import furthest, verdicts, verdicts_frame
@@ -53,7 +45,7 @@ def why(magics: MemoryMagics, parsed: Parsed) -> TextResult | ListFrame:
         )
     if "everywhere" in parsed.flags:
         raise MagicError("--everywhere goes with --all", hint="an id is looked for in every bank anyway")
-    memory_id, query = id_and_text(parsed, "why")
+    memory_id, query = id_and_text(COMMANDS["why"], parsed)
     if not memory_id or not query:
         raise MagicError(
             "%memory why takes an id and a query",

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ipy_memory.commands.table import PANELS
 from ipy_memory.errors import MagicError, MemoryToolkitError
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.panels.desk import Desk
     from ipy_memory.notebook.panels.display import Panel
     from ipy_memory.session import MemorySession
-
-KINDS = ("recall", "banks", "memory", "retain", "reflect")
-"""The panels there are."""
 
 
 def panel(session: MemorySession, kind: str = "recall", text: str = "", *, static: bool | None = None) -> Panel:
@@ -58,8 +56,8 @@ def panel_on(desk: Desk, kind: str, text: str = "", *, static: bool | None = Non
     from ipy_memory.notebook.panels.reflect_state import ReflectState
     from ipy_memory.notebook.panels.retain_state import RetainState
 
-    if kind not in KINDS:
-        raise MagicError(f"there is no {kind!r} panel", hint=f"there are {', '.join(KINDS)}")
+    if kind not in PANELS:
+        raise MagicError(f"there is no {kind!r} panel", hint=f"there are {', '.join(PANELS)}")
     if kind in {"banks", "retain"} and text.strip():
         raise MagicError(f"the {kind} panel takes nothing more", hint=f"as in: %memory panel {kind}")
     desk.session.live_backend()

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from ipy_memory.commands.table import PANELS
 from ipy_memory.errors import MagicError, NoBackendError
-from ipy_memory.notebook.panels import KINDS, display, panel
+from ipy_memory.notebook.panels import display, panel
 from ipy_memory.notebook.panels.desk import Desk
 from ipy_memory.notebook.panels.display import WIDGET_VIEW
 from ipy_memory.notebook.panels.memory_state import MemoryState
@@ -38,7 +39,7 @@ STEERING = "\x1b[31m\x07\x9b\x00\u202e\u2066"
 
 
 @pytest.mark.claim("N-04")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PANELS)
 def test_the_same_data_as_text_and_html_and_the_same_bytes(session: MemorySession, kind: str) -> None:
     """B103."""
     text = id_of(session, HETZNER) if kind == "memory" else TEXTS.get(kind, "")

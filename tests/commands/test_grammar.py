@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipy_memory.commands.grammar import parse
+from ipy_memory.commands.table import COMMANDS
 from ipy_memory.errors import MagicError
-from ipy_memory.notebook.parse import parse
-from ipy_memory.notebook.specs import RECALL, RETAIN
 
+RECALL, RETAIN = COMMANDS["recall"], COMMANDS["retain"]
 TEXT = st.text(st.characters(codec="utf-16", exclude_categories=()), max_size=60)
 FLAGS = st.lists(
     st.sampled_from([("--limit 3", {"limit": 3}), ("--no-touch", {"no-touch": True}), ("--bank=a-b", {"bank": "a-b"})]),

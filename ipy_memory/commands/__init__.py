@@ -1,0 +1,1 @@
+"""The commands, declared once for every face: names, flags, arity, groups and help."""
