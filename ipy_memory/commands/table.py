@@ -342,6 +342,13 @@ _ADMIN = (
         choices=RECORDING,
     ),
     Command(
+        "pause",
+        "",
+        "Record, retain and count nothing in this notebook until %memory resume; recall goes on.",
+        Group.ADMIN,
+    ),
+    Command("resume", "", "End the pause: record, retain and count again.", Group.ADMIN),
+    Command(
         "enqueue",
         "",
         "Retain now what waits and what the cadence has not retained yet; consolidate local banks.",

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipy_memory.errors import MagicError
-from ipy_memory.notebook.commands import command
-from ipy_memory.notebook.parse import Parsed
+from ipy_memory.commands.grammar import Parsed
+from ipy_memory.notebook.commands import handles
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import TextResult
 
 
-@command("pause", "", "Record, retain and count nothing in this notebook until %memory resume; recall goes on.")
+@handles("pause")
 def pause(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Pause memory; further sessions of this notebook are paused too."""
     return _switched(magics, parsed, "pause", on=True)
 
 
-@command("resume", "", "End the pause: record, retain and count again.")
+@handles("resume")
 def resume(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Go on; what was said or run during the pause is never retained."""
     return _switched(magics, parsed, "resume", on=False)
