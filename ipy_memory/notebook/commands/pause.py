@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipy_memory.errors import MagicError
 from ipy_memory.commands.grammar import Parsed
 from ipy_memory.notebook.commands import handles
 
@@ -14,22 +13,20 @@ if TYPE_CHECKING:
 
 
 @handles("pause")
-def pause(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+def pause(magics: MemoryMagics, _: Parsed) -> TextResult:
     """Pause memory; further sessions of this notebook are paused too."""
-    return _switched(magics, parsed, "pause", on=True)
+    return _switched(magics, on=True)
 
 
 @handles("resume")
-def resume(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+def resume(magics: MemoryMagics, _: Parsed) -> TextResult:
     """Go on; what was said or run during the pause is never retained."""
-    return _switched(magics, parsed, "resume", on=False)
+    return _switched(magics, on=False)
 
 
-def _switched(magics: MemoryMagics, parsed: Parsed, name: str, *, on: bool) -> TextResult:
+def _switched(magics: MemoryMagics, *, on: bool) -> TextResult:
     from ipy_memory.notebook.result import TextResult
 
-    if parsed.text.strip():
-        raise MagicError(f"%memory {name} takes nothing more", hint=f"see %memory {name} -h")
     was = magics.paused
     magics.set_paused(on)
     if on:
