@@ -137,7 +137,8 @@ def memories_frame(memories: Sequence[Memory], *, tz: tzinfo | None = None) -> D
     """Return whole memories as a frame; ``date`` is when a thing was said, ``created_at`` when its row was made."""
     moment = moments(tz)
     special: dict[str, Callable[[Memory], Any]] = {
-        "date": lambda memory: moment(memory.timestamp),
+        # SQLite writes the times of annotations.
+        "date": lambda memory: (_stamp if memory.store == "annotation" else moment)(memory.timestamp),
         "created_at": lambda memory: _stamp(memory.created_at),
         "last_recalled": lambda memory: moment(memory.last_recalled),
     }

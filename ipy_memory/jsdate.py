@@ -5,6 +5,7 @@ An instant is a number of milliseconds since 1970-01-01T00:00:00Z.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from ipy_memory.jsdate_forms import Reading, read_iso, read_lenient
@@ -76,6 +77,43 @@ def local_iso(ms: float, tz: tzinfo | None) -> str:
     fraction = f".{rest % 1000:03d}" if rest % 1000 else ""
     hours, minutes = divmod(abs(offset) // 60_000, 60)
     return f"{_date_text(days)}T{_time_text(rest)}{fraction}{'-' if offset < 0 else '+'}{hours:02d}:{minutes:02d}"
+
+
+_TYPED = re.compile(
+    r"(?P<year>\d{4})(?:-(?P<month>\d\d)(?:-(?P<day>\d\d)(?:[T ](?P<hour>\d\d):(?P<minute>\d\d)"
+    r"(?::(?P<second>\d\d)(?P<fraction>[.,]\d+)?)? ?(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?)?)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+def covered(text: str) -> tuple[int, int] | None:
+    """Return the first and the last millisecond of a date or time that a user gives; ``None`` if it is neither.
+
+    A year, a month, a day, a minute and a second are covered whole. Without a zone they are in UTC, as every table
+    shows them.
+    """
+    if (matched := _TYPED.fullmatch(text.strip())) is None:
+        return None
+    part = matched.groupdict()
+    year, month, day = int(part["year"]), int(part["month"] or 1), int(part["day"] or 1)
+    hour, minute, second = int(part["hour"] or 0), int(part["minute"] or 0), int(part["second"] or 0)
+    try:
+        datetime(year, month, day, hour, minute, second)
+    except ValueError:
+        return None
+    offset = 0
+    if (zone := part["zone"] or "Z") not in "Zz":
+        offset = (int(zone[1:3]) * 60 + int(zone[3:].lstrip(":") or 0)) * (-1 if zone[0] == "-" else 1)
+    days = days_from_civil(year, month, day)
+    if part["hour"] is None:
+        end = days + 1 if part["day"] else days_from_civil(year, month + 1, 1)
+        if not part["month"]:
+            end = days_from_civil(year + 1, 1, 1)
+        return days * _DAY_MS, end * _DAY_MS - 1
+    fraction = (part["fraction"] or "")[1:4]
+    start = days * _DAY_MS + ((hour * 60 + minute - offset) * 60 + second) * 1000 + int(fraction.ljust(3, "0"))
+    length = 1 if fraction else 1000 if part["second"] else 60_000
+    return start, start + length - 1
 
 
 def parse_ms(text: str, tz: tzinfo | None) -> float | None:

@@ -16,6 +16,7 @@ from enum import Enum, StrEnum
 from typing import Any
 
 from ipy_memory.errors import MagicError
+from ipy_memory.jsdate import covered
 
 PROGRAM = "ipy-memory"
 
@@ -414,8 +415,8 @@ def number_to_one(text: str) -> float:
 
 def date(text: str) -> str:
     """Read a date, or a date with a time."""
-    if not re.fullmatch(r"\d{4}(-\d\d(-\d\d([T ].*)?)?)?", text, re.ASCII):
-        raise ValueError("a date such as 2026-05-31")
+    if covered(text) is None:
+        raise ValueError("a date such as 2026-05-31 or a time such as 2026-05-31T14:00+02:00")
     return text
 
 

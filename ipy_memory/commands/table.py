@@ -46,8 +46,8 @@ FILTERS = (
     Flag("cwd", "folder it was stored from", "PATH", in_shell="stored-from"),
     Flag("state", "live, superseded or expired", "STATE"),
     Flag("about", "what was made from this memory (with --store all)", "ID"),
-    Flag("since", "stored on this date or later", "DATE", date),
-    Flag("until", "stored on this date or before", "DATE", date),
+    Flag("since", "stored at this date or time (UTC without a zone) or later", "DATE", date),
+    Flag("until", "stored at this date or time (UTC without a zone) or before", "DATE", date),
 )
 """Flags of ``browse`` that say which memories; each is a filter of the same name."""
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import MemoryNotFoundError, ToolInputError
 from ipy_memory.inspect import remote
 from ipy_memory.inspect.local import chosen_targets, local_backend, open_banks, server_backend
+from ipy_memory.jsdate import covered, iso
 from ipy_memory.mnemopi import listing
 
 if TYPE_CHECKING:
@@ -43,7 +45,8 @@ def memories(
     where
         Filters, all of which must hold: ``id``, ``source``, ``type``, ``veracity``, ``session`` (id), ``cwd``,
         ``state`` (``live``, ``superseded``, ``expired``), ``about`` (id of the memory that a row was made from),
-        ``since`` and ``until`` (dates, both included), ``text`` (part of the content, in any case).
+        ``since`` and ``until`` (dates or times, both included; UTC without a zone; also objects of datetime, pandas
+        and NumPy), ``text`` (part of the content, in any case).
     store
         Some of ``working``, ``episodic`` (the memories, by default), ``fact``, ``annotation``, ``entity``, ``triple``;
         ``"all"`` for every one. A server keeps only memories.
@@ -52,12 +55,13 @@ def memories(
     """
     from ipy_memory import frames
 
-    found = find(session, bank, checked(where), stores_of(store), limit=limit, offset=offset)
+    asked = checked(where)
+    found = find(session, bank, asked, stores_of(store), limit=limit, offset=offset)
     frame = frames.memories_frame(found.memories, tz=session.clock.tz)
     frame.attrs |= {
         **session.provenance(""),
         "bank": bank,
-        "where": dict(where or {}),
+        "where": asked,
         "total": found.total,
         "offset": offset,
         "next_offset": found.next_offset,
@@ -81,7 +85,8 @@ def find(
             hint="limit=None gives all rows",
         )
     if served := server_backend(session):
-        return remote.page(served, bank or served.retain_bank, where, limit=limit, offset=offset)
+        bank = bank or served.retain_bank
+        return remote.page(served, bank, where, limit=limit, offset=offset, tz=session.clock.tz)
     backend = local_backend(session, "browsing")
     with backend.banks.lock:
         banks = open_banks(backend, chosen_targets(backend, bank))
@@ -147,7 +152,7 @@ def _by_id(banks: Sequence[Bank], memory_id: str) -> Memory | None:
 
 
 def checked(where: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return filters as texts; one that is unknown, or no text or date, is an error that names the valid ones."""
+    """Return filters as texts, times as instants; an unknown or unreadable one is an error that says what is valid."""
     found = {}
     for name, value in (where or {}).items():
         if name not in listing.FILTERS:
@@ -156,7 +161,7 @@ def checked(where: Mapping[str, Any] | None) -> dict[str, str]:
             )
         if value is None:
             continue
-        text = value.isoformat() if name in {"since", "until"} and hasattr(value, "isoformat") else value
+        text = _instant(name, value) if name in {"since", "until"} else value
         if not isinstance(text, str):
             raise ToolInputError(
                 f"memories: filter {name!r} takes a text, not {type(value).__name__}", hint="write it in quotes"
@@ -165,6 +170,20 @@ def checked(where: Mapping[str, Any] | None) -> dict[str, str]:
             raise ToolInputError(f"memories: no memory is {text!r}.", hint=f"states are {', '.join(STATES)}")
         found[name] = text
     return found
+
+
+def _instant(name: str, value: object) -> str:
+    """Return the first or the last instant of a date or time: text, or an object of datetime, pandas or NumPy."""
+    if isinstance(value, datetime):
+        text = value.isoformat(timespec="microseconds")
+    else:
+        text = str(value)
+    if (found := covered(text)) is None:
+        raise ToolInputError(
+            f"memories: {name!r} takes a date or time, not {text!r}.",
+            hint="such as 2026-05-31 or 2026-05-31T14:00+02:00; UTC without a zone",
+        )
+    return iso(found[name == "until"])
 
 
 STATES = ("live", "superseded", "expired")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import HindsightError, MemoryNotFoundError
@@ -10,7 +12,7 @@ from ipy_memory.hindsight import answers
 from ipy_memory.hindsight.client import listed, odd_answer
 from ipy_memory.hindsight.one_bank import require
 from ipy_memory.js import json_text, number_text, round4
-from ipy_memory.jsdate import shown_stamp
+from ipy_memory.jsdate import parse_ms, shown_stamp
 from ipy_memory.mnemopi.listing import Page
 from ipy_memory.model import Memory
 
@@ -25,7 +27,15 @@ _BY_SERVER = frozenset({"type", "text", "state"})
 _STATES = {"live": "valid", "expired": "invalidated"}
 
 
-def page(backend: HindsightBackend, bank: str, where: Mapping[str, str], *, limit: int | None, offset: int = 0) -> Page:
+def page(
+    backend: HindsightBackend,
+    bank: str,
+    where: Mapping[str, str],
+    *,
+    limit: int | None,
+    offset: int,
+    tz: tzinfo | None,
+) -> Page:
     """Return memories of a server's bank that pass every filter, in the server's order.
 
     The server filters by type, text and state; by all else we do, reading the list page by page. The session's own
@@ -37,7 +47,7 @@ def page(backend: HindsightBackend, bank: str, where: Mapping[str, str], *, limi
         The server has no bank of this name; the message names those that are near.
     """
     try:
-        return _page(backend, bank, where, limit, offset)
+        return _page(backend, bank, where, limit, offset, tz)
     except HindsightError as error:
         if error.status_code != 404:
             raise
@@ -46,14 +56,21 @@ def page(backend: HindsightBackend, bank: str, where: Mapping[str, str], *, limi
         return Page((), 0, offset)
 
 
-def _page(backend: HindsightBackend, bank: str, where: Mapping[str, str], limit: int | None, offset: int) -> Page:
+def _page(
+    backend: HindsightBackend,
+    bank: str,
+    where: Mapping[str, str],
+    limit: int | None,
+    offset: int,
+    tz: tzinfo | None,
+) -> Page:
     state = where.get("state")
     if state is not None and state not in _STATES:
         return Page((), 0, offset)  # a server knows no superseded memories
     asked = {"type": where.get("type"), "q": where.get("text"), "state": None if state is None else _STATES[state]}
     own = {name: value for name, value in where.items() if name not in _BY_SERVER}
     if own or limit is None:
-        passing = [memory for memory in _every(backend, bank, asked) if _passes(memory, own)]
+        passing = [memory for memory in _every(backend, bank, asked) if _passes(memory, own, tz)]
         chosen = passing[offset:] if limit is None else passing[offset : offset + limit]
         return Page(tuple(chosen), len(passing), offset)
     found = backend.service.client.list_memories(bank, **asked, limit=limit, offset=offset)
@@ -158,8 +175,8 @@ def _memory(entry: dict[str, Any], bank: str) -> Memory:
     )
 
 
-def _passes(memory: Memory, where: Mapping[str, str]) -> bool:
-    stamp = memory.timestamp or ""
+def _passes(memory: Memory, where: Mapping[str, str], tz: tzinfo | None) -> bool:
+    stamp = _instant(memory.timestamp, tz)
     tests: dict[str, Callable[[str], bool]] = {
         "id": lambda value: memory.id == value,
         "source": lambda value: memory.source == value,
@@ -167,7 +184,13 @@ def _passes(memory: Memory, where: Mapping[str, str]) -> bool:
         "session": lambda value: memory.session_id == value,
         "cwd": lambda value: memory.cwd == value,
         "about": lambda value: value in memory.about,
-        "since": lambda value: stamp >= value,
-        "until": lambda value: bool(stamp) and (stamp <= value or stamp.startswith(value)),
+        "since": lambda value: stamp >= _instant(value, UTC),
+        "until": lambda value: stamp <= _instant(value, UTC),
     }
     return all(tests[name](value) for name, value in where.items())
+
+
+def _instant(text: str | None, tz: tzinfo | None) -> float:
+    """Return a time as a number; NaN, which is neither before nor after any other, where there is none."""
+    ms = parse_ms(text or "", tz)
+    return math.nan if ms is None else ms

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.js import well_formed
-from ipy_memory.jsdate import iso
+from ipy_memory.jsdate import iso, parse_ms
 from ipy_memory.mnemopi.cells import as_number, as_text, as_whole, json_list
 from ipy_memory.mnemopi.schema import columns
 from ipy_memory.mnemopi.visibility import names_of
@@ -24,13 +26,24 @@ MEMORY_STORES = ("working", "episodic")
 STORES = (*MEMORY_STORES, "fact", "annotation", "entity", "triple")
 """What can be browsed: memories, and what was made from them."""
 
+
+def _moment(stamp: str, *, utc: bool = False) -> str:
+    """Return the SQL of a time as a number; without a zone it is local, or UTC."""
+    # Nearly all times have one form, which SQLite reads itself: a call of Python for each row takes seconds in large
+    # banks. The others go as bytes: a text that is not UTF-8 never reaches a function.
+    return (
+        f"coalesce(CASE WHEN {stamp} GLOB '????-??-??T??:??:??.???Z'"
+        f" THEN round((julianday({stamp}) - 2440587.5) * 86400000) END, moment(CAST({stamp} AS BLOB), {int(utc)}))"
+    )
+
+
 _CWD = "CASE WHEN json_valid({metadata_json}) THEN json_extract({metadata_json}, '$.cwd') END"
 _STATE = (
     "CASE WHEN {superseded_by} IS NOT NULL THEN 'superseded'"
     " WHEN {valid_until} IS NOT NULL AND {valid_until} <= :now THEN 'expired' ELSE 'live' END"
 )
-_ENTITIES = """(
-    SELECT row_number() OVER (ORDER BY name) AS rowid, name, max(seen) AS seen,
+_ENTITIES = f"""(
+    SELECT row_number() OVER (ORDER BY name) AS rowid, name, seen, max({_moment("seen")}),
         count(DISTINCT memory) AS memories, group_concat(DISTINCT memory) AS memory_ids
     FROM (
         SELECT subject AS name, source_msg_id AS memory, timestamp AS seen FROM facts WHERE subject <> 'fact'
@@ -47,12 +60,21 @@ _READ: Mapping[str, Callable[[object], object]] = {"importance": as_number, "rec
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Where the rows of one store are, and which SQL gives each field of a memory."""
+    """Where the rows of one store are, and which SQL gives each field of a memory.
+
+    Times without a zone are local, or UTC where SQLite wrote them (``utc``).
+    """
 
     table: str
     fields: Mapping[str, str]
     source: str = ""
     needs: tuple[str, ...] = ()
+    utc: bool = False
+
+    @property
+    def moment(self) -> str:
+        """The row's time as a number, whose order is that of time, unlike the order of the texts."""
+        return _moment(self.fields["timestamp"], utc=self.utc)
 
     @property
     def rows(self) -> str:
@@ -97,6 +119,7 @@ _SHAPES: Mapping[str, _Shape] = {
             "type": "{kind}",
             "about": "{memory_id}",
         },
+        utc=True,
     ),
     "entity": _Shape(
         "facts",
@@ -170,8 +193,8 @@ def page(
     stores
         Some of :data:`STORES`.
     where
-        Filters by the names of :data:`FILTERS`: ``since`` and ``until`` are dates (both included), ``text`` is looked
-        for in the content in any case, ``about`` is the id of the memory that a row was made from.
+        Filters by the names of :data:`FILTERS`: ``since`` and ``until`` are instants (both included), ``text`` is
+        looked for in the content in any case, ``about`` is the id of the memory that a row was made from.
     limit, offset
         The page; all rows without a limit.
     """
@@ -184,7 +207,7 @@ def page(
             if found is None:
                 continue
             total += found[0]
-            keys.append([(stamp, -number, -STORES.index(store), rowid) for stamp, rowid in found[1]])
+            keys.append([(moment, -number, -STORES.index(store), rowid) for moment, rowid in found[1]])
     merged = heapq.merge(*keys, reverse=True)
     chosen = (
         list(merged)[offset:]
@@ -234,7 +257,7 @@ def _names(bank: Bank, shape: _Shape) -> Mapping[str, str]:
 
 def _keys(
     connection: sqlite3.Connection, bank: Bank, store: str, where: Mapping[str, str], limit: int | None
-) -> tuple[int, list[tuple[str, int]]] | None:
+) -> tuple[int, list[tuple[float, int]]] | None:
     """Return how many rows pass, and time and rowid of the newest; ``None`` where the store cannot have any."""
     shape = _SHAPES[store]
     if not all(columns(connection, table) for table in shape.needs or (shape.table,)):
@@ -248,22 +271,33 @@ def _keys(
             return None
         conditions.append(written.format_map(names))
         values[name] = _value(name, value)
+    _teach(connection, bank)
     if "text" in where:
         connection.create_function("folded", 1, _folded, deterministic=True)
     passing = f"FROM {shape.rows}" + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
     total = connection.execute(f"SELECT count(*) {passing}", values).fetchone()[0]
-    stamp = shape.fields["timestamp"].format_map(names)
-    rows = connection.execute(f"SELECT {stamp}, rowid {passing} ORDER BY {stamp} DESC, rowid DESC LIMIT :limit", values)
-    return total, [(as_text(time) or "", rowid) for time, rowid in rows]
+    moment = shape.moment.format_map(names)
+    rows = connection.execute(f"SELECT {moment}, rowid {passing} ORDER BY 1 DESC, rowid DESC LIMIT :limit", values)
+    # Rows without a readable time come last.
+    return total, [(-math.inf if ms is None else ms, rowid) for ms, rowid in rows]
+
+
+def _teach(connection: sqlite3.Connection, bank: Bank) -> None:
+    """Let SQL read the times of a bank as the engine does."""
+
+    def moment(stamp: object, utc: int) -> float | None:
+        text = as_text(stamp)
+        return parse_ms(text, UTC if utc else bank.clock.tz) if text else None
+
+    connection.create_function("moment", 2, moment, deterministic=True)
 
 
 def _condition(shape: _Shape, name: str) -> str | None:
-    stamp = shape.fields["timestamp"]
     if name == "text":
         # As bytes: a text that is no UTF-8 never reaches a function.
         return f"instr(folded(CAST({shape.fields['content']} AS BLOB)), :text) > 0"
     if name in {"since", "until"}:
-        return f"{stamp} {'>=' if name == 'since' else '<'} :{name}"
+        return f"{shape.moment} {'>=' if name == 'since' else '<='} :{name}"
     if name == "about":
         return (
             f"instr(',' || replace({shape.fields['about']}, ' ', '') || ',', ',' || :about || ',') > 0"
@@ -276,12 +310,11 @@ def _condition(shape: _Shape, name: str) -> str | None:
     return None if field is None else f"{field} = :{name}"
 
 
-def _value(name: str, value: str) -> str:
+def _value(name: str, value: str) -> str | float | None:
+    if name in {"since", "until"}:
+        return parse_ms(value, UTC)
     value = well_formed(value)
-    if name == "text":
-        return value.casefold()
-    # A day, a month or a year as the end is included whole: every time that begins so comes before this.
-    return f"{value}\U0010ffff" if name == "until" else value
+    return value.casefold() if name == "text" else value
 
 
 def _folded(value: object) -> str:
@@ -304,6 +337,7 @@ def _whole(banks: Sequence[Bank], keys: Sequence[tuple[int, str, int]]) -> Itera
 def _fetched(connection: sqlite3.Connection, bank: Bank, store: str, rowids: Sequence[int]) -> dict[int, Memory]:
     shape = _SHAPES[store]
     names = _names(bank, shape)
+    _teach(connection, bank)
     listed = ", ".join(sql.format_map(names) for sql in shape.fields.values())
     rows = connection.execute(
         f"SELECT rowid, {listed} FROM {shape.rows} WHERE rowid IN (SELECT value FROM json_each(:rowids))",

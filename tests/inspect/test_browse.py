@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from ipy_memory.clock import FixedClock
 from ipy_memory.errors import BankNotFoundError, EditRefusedError, MemoryNotFoundError, ToolInputError
 from ipy_memory.inspect.browse import chain
 from ipy_memory.inspect.selection import invalidate_all, restore_all, undo_last
@@ -15,7 +19,7 @@ from ipy_memory.mnemopi.backend import MnemopiBackend
 from ipy_memory.mnemopi.copies import copies_of
 from ipy_memory.mnemopi.listing import STORES
 from ipy_memory.session import MemorySession
-from tests.inspect.conftest import CWD, OpenSession, fingerprint
+from tests.inspect.conftest import CWD, NOW, OpenSession, fingerprint
 
 
 def local(session: MemorySession) -> MnemopiBackend:
@@ -116,6 +120,110 @@ def test_memories_are_listed_newest_first_with_typed_columns(session: MemorySess
 )
 def test_filters_all_hold(session: MemorySession, where: dict[str, object], expected: list[str]) -> None:
     assert contents(session, where) == expected
+
+
+STAMPS = {
+    "engine": "2026-03-10T10:00:00.000Z",
+    "offset": "2026-03-10T12:30:00+03:00",  # 09:30 UTC
+    "python": "2026-03-10T11:00:00.123456+00:00",
+    "sqlite": "2026-03-10 12:00:00",  # local: 11:00 UTC
+    "words": "Mar 10, 2026 08:00 GMT",
+    "date": "2026-03-10",
+    "late": "2026-03-09T23:30:00-05:00",  # 04:30 UTC of the 10th
+    "bytes": b"2026-03-10T07:00:00.000Z",
+    "garbage": "yesterday",
+    "missing": None,
+    "odd": b"\xff\xfe",
+    "far": "+012026-01-01T00:00:00.000Z",
+}
+BY_TIME = ["far", "python", "sqlite", "engine", "offset", "words", "bytes", "late", "date"]
+"""The ids of :data:`STAMPS` that have a time, newest first, in a zone one hour east of UTC."""
+
+
+@pytest.fixture
+def stamped(open_here: OpenSession) -> MemorySession:
+    """A bank whose times have the forms that other programs write."""
+    session = open_here(clock=FixedClock(NOW, tz=dt.timezone(dt.timedelta(hours=1))))
+    session.retain("The clock")
+    with local(session).writer().transaction() as connection:
+        connection.execute("DELETE FROM working_memory")
+        connection.executemany(
+            "INSERT INTO working_memory (id, content, timestamp, session_id, scope) VALUES (?, ?, ?, 'x', 'session')",
+            [(id_, f"Note {id_}", stamp) for id_, stamp in STAMPS.items()],
+        )
+    return session
+
+
+def test_rows_are_listed_in_the_order_of_their_instants(stamped: MemorySession) -> None:
+    """C09: whatever the form of their times; those without a readable time come last."""
+    listed = stamped.memories(limit=None)
+    assert listed["id"].tolist()[: len(BY_TIME)] == BY_TIME
+    assert set(listed["id"].tolist()[len(BY_TIME) :]) == {"garbage", "missing", "odd"}
+    assert listed["date"].iloc[1 : len(BY_TIME)].is_monotonic_decreasing
+    paged = [stamped.memories(limit=1, offset=at)["id"].item() for at in range(len(STAMPS))]
+    assert paged == listed["id"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "expected"),
+    [
+        ("2026-03-10T11:30:00+02:00", "2026-03-10T10:00:00Z", ["engine", "offset"]),
+        ("2026-03-10T09:30", "2026-03-10 10:00", ["engine", "offset"]),
+        ("2026-03-10 11:00:00.123+00:00", "2026-03-10 11:00 Z", ["python"]),
+        ("2026-03-10 11:00", "2026-03-10 11:00", ["python", "sqlite"]),
+        ("2026-03-10 11:00:00", "2026-03-10 11:00:00.0", ["sqlite"]),
+        ("2026-03-10", "2026-03-10", BY_TIME[1:]),
+        ("2026-03", "2026-03", BY_TIME[1:]),
+        ("2026", "2026", BY_TIME[1:]),
+        ("2026-03-11", None, ["far"]),
+        (None, "2026-03-09", []),
+        ("2026-03-10T00:00:00-05:00", "2026-03-10T03:00:00-0500", ["words", "bytes"]),
+        (dt.date(2026, 3, 10), dt.date(2026, 3, 10), BY_TIME[1:]),
+        (dt.datetime(2026, 3, 10, 9, 30), dt.datetime(2026, 3, 10, 10), ["engine", "offset"]),
+        (pd.Timestamp("2026-03-10 11:30", tz="Europe/Kyiv"), pd.Timestamp("2026-03-10 10:00Z"), ["engine", "offset"]),
+        (pd.Timestamp("2026-03-10 09:30"), np.datetime64("2026-03-10T10:00:00.000000000"), ["engine", "offset"]),
+        (np.datetime64("2026-03-10"), pd.Period("2026-03", "M"), BY_TIME[1:]),
+    ],
+)
+def test_since_and_until_compare_instants(stamped: MemorySession, since: Any, until: Any, expected: list[str]) -> None:
+    """C09: a zone offset, objects of datetime, pandas and NumPy, and other forms of time in the bank."""
+    found = stamped.memories(where={"since": since, "until": until})
+    assert found["id"].tolist() == expected
+    assert json.loads(json.dumps(found.attrs)) == found.attrs
+
+
+def test_a_column_of_a_frame_bounds_the_rows(stamped: MemorySession) -> None:
+    """C09: the dates that a frame shows are those that the filters compare."""
+    listed = stamped.memories(limit=None)
+    dates = listed.set_index("id")["date"]
+    for id_ in BY_TIME[1:]:
+        found = stamped.memories(where={"since": dates[id_], "until": dates[id_]})
+        assert id_ in found["id"].tolist()
+
+
+@pytest.mark.parametrize(
+    "value", ["yesterday", "31.5.2026", "2026-02-30", "2026-13", "2026-05-31T25:00", "", pd.NaT, 5.5]
+)
+def test_a_limit_that_is_no_time_is_an_error_with_an_example(session: MemorySession, value: object) -> None:
+    for name in ("since", "until"):
+        with pytest.raises(ToolInputError, match=f"'{name}' takes a date or time") as caught:
+            session.memories(where={name: value})
+        assert "2026-05-31T14:00+02:00" in str(caught.value.hint)
+
+
+def test_the_times_that_sqlite_writes_are_utc(open_here: OpenSession) -> None:
+    """C09, C12: annotations are filtered, ordered and shown by the instant of their row."""
+    session = open_here(clock=FixedClock(NOW, tz=dt.timezone(dt.timedelta(hours=5))))
+    session.retain("The clock")
+    with local(session).writer().transaction() as connection:
+        connection.execute("DELETE FROM annotations")
+        connection.executemany(
+            "INSERT INTO annotations (memory_id, kind, value, created_at) VALUES ('a', 'mentions', ?, ?)",
+            [("first", "2026-03-10 10:00:00"), ("second", "2026-03-10T10:00:01.000Z")],
+        )
+    found = session.memories(store="annotation", where={"since": "2026-03-10T10:00", "until": "2026-03-10T10:00"})
+    assert found["content"].tolist() == ["second", "first"]
+    assert found["date"].astype(str).tolist() == ["2026-03-10 10:00:01+00:00", "2026-03-10 10:00:00+00:00"]
 
 
 def test_pages_follow_each_other_without_a_gap(session: MemorySession) -> None:

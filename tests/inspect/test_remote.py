@@ -96,6 +96,20 @@ def test_what_the_server_cannot_filter_is_filtered_here_page_by_page(stub: StubS
     assert stub.requests[-1]["url"].startswith("/v1/default/banks/other%20bank/memories/list")
 
 
+def test_since_and_until_compare_instants(stub: StubServer, session: MemorySession) -> None:
+    """C09: the server's times have offsets; the limits may have any."""
+    stamps = ["2026-05-10T10:00:00+00:00", "2026-05-10T12:30:00+03:00", "2026-05-09T23:00:00-05:00", "soon", None]
+    stub.answer_with([listed(*(entry(number, date=stamp) for number, stamp in enumerate(stamps)))])
+    for since, until, expected in (
+        ("2026-05-10T12:00+02:00", None, ["id-0"]),
+        ("2026-05-10", "2026-05-10T09:30", ["id-1", "id-2"]),
+        (pd.Timestamp("2026-05-10T09:30Z"), pd.Timestamp("2026-05-10T12:00+02:00"), ["id-0", "id-1"]),
+        ("2026-05-10", "2026-05-10", ["id-0", "id-1", "id-2"]),
+        (None, "2026-05-09", []),
+    ):
+        assert session.memories(where={"since": since, "until": until})["id"].tolist() == expected
+
+
 def test_a_verdict_says_what_the_server_does_not(stub: StubServer, session: MemorySession) -> None:
     hit = {"id": "id-1", "text": "Note 1 on tea", "type": "world", "scores": {"final": 0.5}}
     gone = entry(2, type="world", state="invalidated", invalidated_at="2026-05-30T00:00:00+00:00")

@@ -130,6 +130,10 @@ def test_browse_filters_pages_and_binds_the_frame(real: Notebook) -> None:
     assert type(second.result[["id"]]) is SafeFrame
     assert plain(real, "%memory browse --since 2027") == "No such memories."
     assert plain(real, "%memory browse --until 2026-06-02T00:00") != "No such memories."
+    assert (
+        plain(real, "%memory browse --since 2026-06-01T14:00+02:00 --until '2026-06-01 12:00'") != "No such memories."
+    )
+    assert plain(real, "%memory browse --since 2026-06-01T14:01+02:00") == "No such memories."
     assert plain(real, "%memory browse tea --limit 5").startswith("No such memories. --limit was searched for")
     assert plain(real, "%memory browse -- tea --limit 5") == "No such memories."
     assert real.run("%memory browse;").outputs == []
