@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from ipy_memory.safe_frames import safe
     from ipy_memory.session import MemorySession, open_session
 
-__all__ = ["MemorySession", "load_ipython_extension", "open_session", "unload_ipython_extension"]
+__all__ = ["MemorySession", "load_ipython_extension", "open_session", "safe", "unload_ipython_extension"]
 __version__ = "0.1.0"
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> Any:
+    if name == "safe":
+        from ipy_memory.safe_frames import safe
+
+        return safe
     if name not in {"MemorySession", "open_session"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from ipy_memory import session

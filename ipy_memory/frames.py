@@ -17,6 +17,7 @@ from pandas import DataFrame
 from ipy_memory import js, jsdate
 from ipy_memory.model import ScoreParts
 from ipy_memory.redact import redact
+from ipy_memory.safe_frames import SafeFrame
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -97,7 +98,6 @@ _RETAIN_COLUMNS: dict[str, Any] = {
 def hits_frame(
     hits: Sequence[Hit],
     *,
-    text: str,
     attrs: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
     tz: tzinfo | None = None,
@@ -108,8 +108,6 @@ def hits_frame(
     ----------
     hits
         One row each, in the order given.
-    text
-        The exact tool text, kept in ``attrs["text"]``.
     attrs
         Where the answer came from (query, backend, scope, banks, as-of time).
     notes
@@ -129,7 +127,7 @@ def hits_frame(
         | {f"{part}_score": [getattr(hit.parts, part) for hit in hits] for part in _PARTS},
         _HIT_COLUMNS | {f"{part}_score": NUMBER for part in _PARTS},
     )
-    frame.attrs |= {**(attrs or {}), "text": text, "notes": list(notes)}
+    frame.attrs |= {**(attrs or {}), "notes": list(notes)}
     return frame
 
 
@@ -155,7 +153,6 @@ def retain_frame(
     items: Sequence[RetainItem],
     receipt: Receipt | None,
     *,
-    text: str,
     attrs: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
 ) -> DataFrame:
@@ -171,13 +168,13 @@ def retain_frame(
         },
         _RETAIN_COLUMNS,
     )
-    frame.attrs |= {**(attrs or {}), "text": text, "notes": list(notes)}
+    frame.attrs |= {**(attrs or {}), "notes": list(notes)}
     return frame
 
 
 def table(columns: Mapping[str, Sequence[Any]], dtypes: Mapping[str, Any]) -> DataFrame:
     """Return columns as a frame, each with its stated dtype, also without rows."""
-    return DataFrame({name: _column(values, dtypes[name]) for name, values in columns.items()})
+    return SafeFrame({name: _column(values, dtypes[name]) for name, values in columns.items()})
 
 
 def _column(values: Sequence[Any], dtype: Any) -> Any:

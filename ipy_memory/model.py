@@ -162,4 +162,4 @@ class ToolResult:
         """Return the hits as a pandas DataFrame (see :mod:`ipy_memory.frames` for columns and dtypes)."""
         from ipy_memory.frames import hits_frame
 
-        return hits_frame(self.hits, text=self.text, attrs=self.attrs, notes=self.notes)
+        return hits_frame(self.hits, attrs=self.attrs, notes=self.notes)

@@ -348,9 +348,7 @@ def run_retain(host: ToolHost, items: Sequence[RetainItem]) -> ToolResult:
         notes.append(text.redacted_note(receipt.redacted))
     if receipt.duplicates:
         notes.append(text.duplicate_note(receipt.duplicates))
-    return ToolResult(
-        shown, {"count": count}, notes=tuple(notes), receipt=receipt, attrs=host.provenance("") | {"text": shown}
-    )
+    return ToolResult(shown, {"count": count}, notes=tuple(notes), receipt=receipt, attrs=host.provenance(""))
 
 
 def _logged(tool: str, backend: Backend, ask: Callable[[], Answer]) -> Answer:
@@ -364,7 +362,7 @@ def _logged(tool: str, backend: Backend, ask: Callable[[], Answer]) -> Answer:
 
 
 def _result(host: ToolHost, query: str, shown: str, answer: Answer) -> ToolResult:
-    attrs = host.provenance(query) | dict(answer.attrs) | {"text": shown, "notes": list(answer.notes)}
+    attrs = host.provenance(query) | dict(answer.attrs) | {"notes": list(answer.notes)}
     if answer.banks:
         attrs["banks"] = list(answer.banks)
     useless = shown == text.NO_MEMORIES

@@ -37,8 +37,8 @@ FULL = Hit(
 
 @pytest.mark.claim("N-02")
 def test_columns_and_dtypes_are_the_same_when_empty() -> None:
-    filled = hits_frame([FULL, Hit(None, "x")], text="t")
-    empty = hits_frame([], text="t")
+    filled = hits_frame([FULL, Hit(None, "x")])
+    empty = hits_frame([])
     assert list(filled.columns[:12]) == [*FIRST, "importance", "veracity"]
     assert set(PARTS) < set(filled.columns[-8:])
     pd.testing.assert_series_equal(filled.dtypes, empty.dtypes)
@@ -48,7 +48,7 @@ def test_columns_and_dtypes_are_the_same_when_empty() -> None:
 
 @pytest.mark.claim("R-12")
 def test_a_hit_keeps_everything_it_knows() -> None:
-    row = hits_frame([FULL], text="t").iloc[0]
+    row = hits_frame([FULL]).iloc[0]
     assert row["truncated"] is True or bool(row["truncated"])
     assert row["full_length"] == 900
     assert (row["id"], row["score"], row["keyword_score"], row["recall_count"]) == ("a1", 0.5, 1.0, 3)
@@ -62,7 +62,7 @@ def test_a_hit_keeps_everything_it_knows() -> None:
 
 
 def test_missing_values_are_missing_and_not_text() -> None:
-    row = hits_frame([Hit(None, "x")], text="t").iloc[0]
+    row = hits_frame([Hit(None, "x")]).iloc[0]
     for name in ("id", "source", "date", "score", "bank", "full_length", "last_recalled", "subject"):
         assert pd.isna(row[name]), name
 
@@ -81,26 +81,26 @@ def test_missing_values_are_missing_and_not_text() -> None:
     ],
 )
 def test_dates_are_utc_instants_read_as_the_engine_reads_them(stored: str, date: str) -> None:
-    frame = hits_frame([Hit("a", "x", timestamp=stored)], text="t", tz=timezone(timedelta(hours=3)))
+    frame = hits_frame([Hit("a", "x", timestamp=stored)], tz=timezone(timedelta(hours=3)))
     assert str(frame["date"].iloc[0]) == date
     assert frame["timestamp"].iloc[0] == stored
 
 
 def test_a_half_pair_at_the_cut_of_a_preview_can_be_printed_and_saved(tmp_path: Path) -> None:
-    frame = hits_frame([Hit("a", "cut \ud83d…")], text="t")
+    frame = hits_frame([Hit("a", "cut \ud83d…")])
     assert frame["content"].iloc[0] == "cut \ufffd…"
     frame.to_csv(tmp_path / "hits.csv")
 
 
 def test_attrs_say_where_the_answer_came_from() -> None:
     frame = ToolResult("text", hits=(FULL,), notes=("a note",), attrs={"query": "q", "banks": ["shop"]}).frame()
-    assert frame.attrs == {"query": "q", "banks": ["shop"], "text": "text", "notes": ["a note"]}
+    assert frame.attrs == {"query": "q", "banks": ["shop"], "notes": ["a note"]}
 
 
 @pytest.mark.claim("T-10")
 def test_a_retain_shows_the_items_as_they_were_stored() -> None:
     items = [RetainItem("token sk-abcdefghijklmnopqrstuvwxyz0123456789", "from a call"), RetainItem("plain")]
-    frame = retain_frame(items, Receipt(2, "shop", "stored", ("a1", None)), text="2 memories stored.")
+    frame = retain_frame(items, Receipt(2, "shop", "stored", ("a1", None)))
     assert list(frame.columns) == ["id", "content", "context", "bank", "state"]
     assert "sk-abc" not in frame.to_csv()
     assert "[REDACTED]" in frame["content"].iloc[0]

@@ -15,7 +15,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ipy_memory"
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("js", "errors", "clock", "transport", "process"),
     ("jsdate_forms",),
-    ("jsdate", "collation", "redact", "model", "http", "paths", "own_files"),
+    ("jsdate", "collation", "redact", "model", "http", "paths", "own_files", "escape"),
+    ("safe_frames",),
     ("frames", "text", "turns", "settings_table"),
     ("settings_file",),
     ("settings", "bystander"),
@@ -34,7 +35,13 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 )
 """From the ground up. Rooms of one floor do not import each other, the engine's and the service's least of all."""
 
-LAZY_UPWARD = {("model", "frames"), ("session", "inspect"), ("__init__", "session"), ("__init__", "notebook")}
+LAZY_UPWARD = {
+    ("model", "frames"),
+    ("session", "inspect"),
+    ("__init__", "session"),
+    ("__init__", "safe_frames"),
+    ("__init__", "notebook"),
+}
 """Doors that open on first use only: ``ToolResult.frame()``, what a session shows of itself, and the front door."""
 
 GUESTS = {
@@ -42,7 +49,7 @@ GUESTS = {
     "ipywidgets": {"notebook"},
     "anywidget": {"notebook"},
     "matplotlib": {"notebook"},
-    "pandas": {"frames", "notebook"},
+    "pandas": {"frames", "safe_frames", "notebook"},
     "httpx": {"http", "transport"},
 }
 """Where a heavy library may be met."""

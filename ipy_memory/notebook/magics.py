@@ -18,7 +18,7 @@ from ipy_memory.backends import SUPPORTED
 from ipy_memory.commands.grammar import Command, Parsed, check, parse
 from ipy_memory.commands.table import BACKENDS, COMMANDS, MEMORY_USAGE
 from ipy_memory.errors import MagicError, MemoryToolkitError, safe_line
-from ipy_memory.notebook import commands, complete, directory, failures, literal
+from ipy_memory.notebook import commands, complete, directory, failures, frontend, literal
 from ipy_memory.notebook.variables import text_of
 from ipy_memory.paths import here, typed_path
 from ipy_memory.settings_table import SCOPINGS
@@ -269,12 +269,12 @@ class MemoryMagics(Magics):
         from ipy_memory.frames import hits_frame
         from ipy_memory.notebook.result import RecallFrame
 
-        hits = hits_frame(result.hits, text=result.text, attrs=result.attrs, notes=result.notes, tz=session.clock.tz)
+        hits = hits_frame(result.hits, attrs=result.attrs, notes=result.notes, tz=session.clock.tz)
         if "explain" in parsed.flags:
             from ipy_memory.inspect.explain import with_reasons
 
             hits = with_reasons(hits, result.hits, traces)
-        return self._out(RecallFrame(hits, quiet=parsed.quiet), parsed)
+        return self._out(RecallFrame(hits, result.text, quiet=parsed.quiet), parsed)
 
     @_documented(COMMANDS["retain"].usage())
     @line_cell_magic
@@ -290,8 +290,8 @@ class MemoryMagics(Magics):
         from ipy_memory.frames import retain_frame
         from ipy_memory.notebook.result import RetainFrame
 
-        stored = retain_frame(items, result.receipt, text=result.text, attrs=result.attrs, notes=result.notes)
-        return self._out(RetainFrame(stored, quiet=parsed.quiet), parsed)
+        stored = retain_frame(items, result.receipt, attrs=result.attrs, notes=result.notes)
+        return self._out(RetainFrame(stored, result.text, quiet=parsed.quiet), parsed)
 
     @_documented(COMMANDS["reflect"].usage())
     @line_cell_magic
@@ -313,7 +313,7 @@ class MemoryMagics(Magics):
         from ipy_memory.frames import hits_frame
         from ipy_memory.notebook.result import ReflectResult
 
-        hits = hits_frame(result.hits, text=result.text, attrs=result.attrs, notes=result.notes, tz=session.clock.tz)
+        hits = hits_frame(result.hits, attrs=result.attrs, notes=result.notes, tz=session.clock.tz)
         answer = ReflectResult(result, hits)
         answer.quiet = parsed.quiet
         return self._out(answer, parsed)
@@ -389,6 +389,7 @@ def load(shell: InteractiveShell) -> None:
     literal.install(shell)
     complete.install(shell, magics)
     failures.install(shell)
+    frontend.install(shell)
 
 
 def unload(shell: InteractiveShell) -> None:
@@ -398,6 +399,7 @@ def unload(shell: InteractiveShell) -> None:
     literal.remove(shell)
     complete.remove(shell)
     failures.remove(shell)
+    frontend.remove(shell)
     if magics is None:
         return
     for kind, table in manager.magics.items():

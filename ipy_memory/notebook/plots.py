@@ -10,7 +10,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import MissingFeatureError, ToolInputError
-from ipy_memory.notebook.result import visible
+from ipy_memory.escape import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from ipy_memory.notebook.presence import request, somebody_there
+from ipy_memory.notebook.frontend import request, shows_html, somebody_there
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -152,7 +152,7 @@ def _line(shell: InteractiveShell) -> Line | None:
     asked = request()
     publisher = shell.display_pub
     # Within %%capture there is another publisher, which would keep every sign.
-    if asked is None or not hasattr(publisher, "pub_socket") or not somebody_there():
+    if asked is None or not hasattr(publisher, "pub_socket") or not (somebody_there() and shows_html()):
         return None
     return OutputLine(publisher, alone=is_alone(str(asked.get("content", {}).get("code", ""))))
 

@@ -6,24 +6,21 @@ not obeyed.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js
+from ipy_memory.escape import escaped, visible
 from ipy_memory.frames import DataFrame
 from ipy_memory.jsdate import shown_stamp
+from ipy_memory.notebook.frontend import is_terminal, write_below
+from ipy_memory.safe_frames import SafeFrame, safe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pandas.io.formats.style import Styler
-
     from ipy_memory.model import ToolResult
 
-_STEERING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 SHORT = 100
 """How many characters of a value a table shows."""
 
@@ -38,22 +35,9 @@ _RECALL_TABLE = ("id", "date", "score", "source", "bank", "tier", "type", "lengt
 _RETAIN_TABLE = ("id", "bank", "state", "context")
 
 
-def visible(text: str) -> str:
-    """Return text in which characters that steer a terminal or the direction of text are shown by their number."""
-    return _STEERING.sub(lambda found: f"\u27e8U+{ord(found.group()):04X}\u27e9", js.well_formed(text))
-
-
 def plain(text: str) -> str:
     """Return text exactly as it is; for a terminal, which would obey them, with steering characters shown."""
-    from IPython.core.getipython import get_ipython
-    from IPython.terminal.interactiveshell import TerminalInteractiveShell
-
-    return visible(text) if isinstance(get_ipython(), TerminalInteractiveShell) else js.well_formed(text)
-
-
-def escaped(text: str) -> str:
-    """Return text as HTML that neither runs nor steers anything."""
-    return html.escape(visible(text))
+    return visible(text) if is_terminal() else js.well_formed(text)
 
 
 def html_block(text: str) -> str:
@@ -95,36 +79,36 @@ def text_table(rows: Sequence[Sequence[str]], headers: Sequence[str] = ()) -> st
     )
 
 
-class SafeFrame(DataFrame):
-    """A DataFrame whose text neither runs nor steers anything, printed or styled; and so is what is made from it."""
-
-    @property
-    def _constructor(self) -> Callable[..., DataFrame]:
-        return SafeFrame
-
-    def __repr__(self) -> str:
-        return visible(super().__repr__())
-
-    @property
-    def style(self) -> Styler:
-        """The frame to be styled; memory text is escaped in it, which pandas leaves to each user."""
-        return super().style.format(escape="html", na_rep="")
-
-
 class _ShownFrame(SafeFrame):
-    """A frame that shows as the exact text of the call behind it; what is made from it is not shown so."""
+    """A frame that shows as the exact text of the call behind it; what is made from it has no text and is not shown so.
 
-    _quiet = False
+    Attributes
+    ----------
+    text : str
+        The exact text of the whole result.
+    """
 
-    def __init__(self, data: DataFrame, *, quiet: bool = False) -> None:
+    def __init__(self, data: DataFrame, text: str, *, quiet: bool = False) -> None:
         super().__init__(data)  # type: ignore[call-arg]
         self.attrs = dict(data.attrs)
+        object.__setattr__(self, "_text", text)
         object.__setattr__(self, "_quiet", quiet)
+
+    def __reduce__(self) -> Any:
+        # Files get the rows alone: no text that nobody sees in them.
+        rows = SafeFrame(self)
+        rows.attrs = dict(self.attrs)
+        return safe, (rows,)
+
+    @property
+    def text(self) -> str:
+        """The exact text of the whole result."""
+        return str(object.__getattribute__(self, "_text"))
 
     @property
     def quiet(self) -> bool:
         """Whether a closing ``;`` asked for no display."""
-        return self._quiet
+        return bool(object.__getattribute__(self, "_quiet"))
 
     def _ipython_display_(self) -> None:
         if self.quiet:
@@ -134,7 +118,7 @@ class _ShownFrame(SafeFrame):
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         notes = [*self.attrs.get("notes", ()), *_cut(self)]
-        return bundle(str(self.attrs["text"]), self._html_table(), notes)
+        return bundle(self.text, self._html_table(), notes)
 
     def _beginning(self) -> list[dict[Any, Any]]:
         return self.head(SHOWN).to_dict("records")
@@ -197,7 +181,6 @@ class ListFrame(_ShownFrame):
         quiet: bool = False,
         first: Sequence[int] = (),
     ) -> None:
-        super().__init__(data, quiet=quiet)
         rows = data if shown is None else shown
         if len(rows) > SHOWN:
             notes = [*notes, *_cut(rows)]
@@ -205,12 +188,13 @@ class ListFrame(_ShownFrame):
         filled = [name for name in columns if any(_cell(value) for value in rows[name])]
         cells = [[short(row[name]) for name in filled] for row in rows[filled].to_dict("records")]
         table = text_table(cells, filled) if filled else empty
-        self.attrs |= {"text": "\n".join([table, *notes]), "notes": list(notes)}
+        super().__init__(data, "\n".join([table, *notes]), quiet=quiet)
+        self.attrs["notes"] = list(notes)
         object.__setattr__(self, "_shown", html_table(filled, cells) if filled else html_block(empty))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         html = object.__getattribute__(self, "_shown") + html_notes(self.attrs["notes"])
-        return {"text/plain": visible(self.attrs["text"]), "text/html": html}
+        return {"text/plain": visible(self.text), "text/html": html}
 
 
 class TextResult:
@@ -289,14 +273,18 @@ class TableResult(TextResult):
         super().__init__(text, table=html_table(headers, shown), notes=notes)
         self.headers = tuple(headers)
         self.rows = [tuple(row) for row in rows]
-        self.frame = DataFrame(self.rows, columns=list(headers))
+        self.frame = SafeFrame(self.rows, columns=list(headers))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": plain(self.text), "text/html": self._table + html_notes(self.notes)}
 
 
 def bundle(text: str, table: str, notes: Sequence[str]) -> dict[str, str]:
-    """Return the display of an exact text: plain, and as HTML with a table and notes below it."""
+    """Return the display of an exact text: plain, and as HTML with a table and notes below it.
+
+    Where no HTML is shown the notes follow on stderr.
+    """
+    write_below(notes)
     return {"text/plain": plain(text), "text/html": html_block(text) + table + html_notes(notes)}
 
 

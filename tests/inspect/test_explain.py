@@ -55,7 +55,7 @@ def test_the_parts_add_up_to_the_score_of_every_recorded_hit(stem: str, tmp_path
                 score *= factor
             assert js.round4(score) == hit.score
             seen += 1
-        wide = with_reasons(hits_frame(hits, text=""), hits, traces)
+        wide = with_reasons(hits_frame(hits), hits, traces)
         for row in wide.to_dict("records"):
             score = row["base"]
             for name in FACTORS:
@@ -79,7 +79,6 @@ def test_an_explained_frame_keeps_its_columns_when_empty(open_here: OpenSession)
     filled = with_reasons(found.frame(), found.hits, traces)
     pd.testing.assert_series_equal(filled.dtypes, bare.dtypes)
     assert list(filled.columns)[-len(REASON_COLUMNS) :] == list(REASON_COLUMNS)
-    assert filled.attrs["text"] == found.text
     assert filled.loc[0, "matched"] == ["deploy"]
     assert (filled.loc[0, "score_rank"], filled.loc[0, "bank_rank"]) == (1, 1)
     assert list(explain((), ()).columns) == list(COLUMNS)
@@ -101,7 +100,7 @@ def test_a_servers_parts_are_reported_and_not_added_up() -> None:
         ["reranker", "reported", 0.9],
     ]
     assert frame["effect"].isna().all()
-    wide = with_reasons(hits_frame(hits, text=""), hits, ())
+    wide = with_reasons(hits_frame(hits), hits, ())
     assert wide["reason"].tolist() == [
         "the server reports semantic 0.5, reranker 0.9",
         "the server reports no parts of the score",

@@ -35,7 +35,7 @@ def test_explain_adds_reasons_to_the_frame_and_keeps_the_exact_text(real: Notebo
     assert list(explained.result.columns) == [*bare.result.columns, *REASON_COLUMNS]
     assert explained.result["matched"].iloc[0] == ["deploy"]
     assert "matched deploy" in explained.outputs[0]["text/html"]
-    assert explained.result.attrs["text"] == bare.outputs[0]["text/plain"]
+    assert explained.result.text == bare.outputs[0]["text/plain"]
     empty = real.run("%recall --explain zebra").result
     pd.testing.assert_series_equal(empty.dtypes, explained.result.dtypes)
 

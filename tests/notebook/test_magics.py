@@ -29,7 +29,7 @@ def test_recall_is_one_output_with_the_exact_text(notebook: Notebook, session: F
     assert set(output) == {"text/plain", "text/html"}
     assert isinstance(ran.result, RecallFrame)
     assert isinstance(ran.result, pd.DataFrame)
-    assert ran.result.attrs["text"] == TEXT
+    assert ran.result.text == TEXT
     assert list(ran.result["id"]) == ["716b251a2adcd9e2", "e1de81a7fd9daff0"]
     assert session.calls == [("recall", "deploy target", None, True, None)]
 
@@ -132,7 +132,7 @@ def test_retain_stores_the_text_as_one_item_and_shows_the_exact_text(notebook: N
     ran = notebook.run('%retain {"name": "Duck"}')
     assert ran.outputs[0]["text/plain"] == "1 memory stored."
     assert len(ran.outputs) == 1
-    assert (ran.stdout, ran.stderr) == ("", "")
+    assert (ran.stdout, ran.stderr) == ("", "Note: 1 credential was redacted.\n")
     assert isinstance(ran.result, RetainFrame)
     assert asked(session) == [RetainItem('{"name": "Duck"}')]
     assert list(ran.result["content"]) == ['{"name": "Duck"}']

@@ -42,7 +42,7 @@ def lengths(ax: plt.Axes) -> dict[str, list[float]]:
 
 
 def test_score_parts_show_what_is_reported() -> None:
-    ax = plots.score_parts(hits_frame(HITS, text=""))
+    ax = plots.score_parts(hits_frame(HITS))
     assert lengths(ax) == {"keyword": [0.5, 0.25], "fts": [0.0, 0.1], "importance": [0.75, 0.0]}
     assert [text.get_text() for text in ax.texts] == ["0.6000", "0.2000"]
     assert "as reported" in ax.get_title()
@@ -50,20 +50,20 @@ def test_score_parts_show_what_is_reported() -> None:
 
 
 def test_score_parts_of_an_explained_recall_show_what_each_part_adds() -> None:
-    frame = hits_frame(HITS, text="").assign(keyword_term=[0.3, 0.1], importance_term=[0.2, 0.05])
+    frame = hits_frame(HITS).assign(keyword_term=[0.3, 0.1], importance_term=[0.2, 0.05])
     ax = plots.score_parts(frame)
     assert lengths(ax) == {"keyword": [0.3, 0.1], "importance": [0.2, 0.05]}
     assert "adds" in ax.get_title()
 
 
 def test_memory_text_is_no_formula() -> None:
-    ax = plots.score_parts(hits_frame(HITS, text=""))
+    ax = plots.score_parts(hits_frame(HITS))
     label = ax.get_yticklabels()[0]
     assert label._preprocess_math(label.get_text()) == ("The deploy target is $x$ fra.", False)
 
 
 def test_an_empty_recall_is_an_empty_picture() -> None:
-    assert "nothing to draw" in plots.score_parts(hits_frame([], text="")).get_title()
+    assert "nothing to draw" in plots.score_parts(hits_frame([])).get_title()
 
 
 def test_the_timeline_counts_days_and_marks_what_ended() -> None:
@@ -108,7 +108,7 @@ def test_banks_are_compared() -> None:
 def test_a_given_place_is_drawn_in() -> None:
     ax = plt.subplots()[1]
     assert plots.decay(ax=ax) is ax
-    assert plots.score_parts(hits_frame(HITS, text=""), ax) is ax
+    assert plots.score_parts(hits_frame(HITS), ax) is ax
 
 
 def test_a_frame_of_something_else_is_an_error_that_names_its_columns() -> None:

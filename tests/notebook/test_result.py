@@ -41,12 +41,12 @@ def shown(payload: str) -> list[dict[str, str]]:
     """Return the display of every kind of result whose every text is the payload."""
     hit = Hit(payload, payload, source=payload, timestamp=payload, bank=payload, tier=payload, type=payload)
     result = ToolResult(payload, hits=(hit,), notes=(payload,))
-    frame = hits_frame((hit,), text=payload, notes=(payload,))
+    frame = hits_frame((hit,), notes=(payload,))
     item = RetainItem(payload, payload)
-    stored = retain_frame([item], Receipt(1, payload, payload, (payload,)), text=payload, notes=(payload,))
+    stored = retain_frame([item], Receipt(1, payload, payload, (payload,)), notes=(payload,))
     return [
-        RecallFrame(frame)._repr_mimebundle_(),
-        RetainFrame(stored)._repr_mimebundle_(),
+        RecallFrame(frame, payload)._repr_mimebundle_(),
+        RetainFrame(stored, payload)._repr_mimebundle_(),
         ReflectResult(result, frame)._repr_mimebundle_(),
         TextResult(payload, notes=[payload])._repr_mimebundle_(),
         TableResult((payload,), [(payload,)], notes=[payload])._repr_mimebundle_(),
@@ -64,7 +64,7 @@ def test_memory_text_adds_no_element_to_the_page(payload: str) -> None:
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_a_styled_frame_and_a_frame_of_pandas_own_add_no_element(payload: str) -> None:
-    frame = RecallFrame(hits_frame((Hit(payload, payload, source=payload),), text=payload))
+    frame = RecallFrame(hits_frame((Hit(payload, payload, source=payload),)), payload)
     for html in (frame.style.to_html(), frame[["id", "content"]]._repr_html_()):
         assert Reader(html).tags <= {"style", "div", "table", "thead", "tbody", "tr", "th", "td"}
     assert payload in Reader(frame.style.to_html()).text
@@ -98,10 +98,10 @@ def test_steering_characters_are_shown_and_not_obeyed(steering: str) -> None:
 @pytest.mark.claim("N-02")
 def test_plain_text_is_exact_and_can_be_encoded() -> None:
     text = 'Found 1 relevant memory (as of …):\n\n- <b>"x"</b> \\n $y$  two '
-    frame = RecallFrame(hits_frame([Hit("a", "x")], text=text))
+    frame = RecallFrame(hits_frame([Hit("a", "x")]), text)
     assert frame._repr_mimebundle_()["text/plain"] == text
-    half = RecallFrame(hits_frame([Hit("a", "x\ud83d…")], text="x\ud83d…"))
-    assert half.attrs["text"] == "x\ud83d…"
+    half = RecallFrame(hits_frame([Hit("a", "x\ud83d…")]), "x\ud83d…")
+    assert half.text == "x\ud83d…"
     for shown_text in half._repr_mimebundle_().values():
         shown_text.encode()
 
@@ -112,7 +112,7 @@ def test_the_table_shows_what_the_text_leaves_out() -> None:
         Hit(None, "y", full_length=812),
     ]
     hits.append(Hit("c3", "z…", truncated=True, full_length=1203))
-    page = Reader(RecallFrame(hits_frame(hits, text="t"))._repr_mimebundle_()["text/html"])
+    page = Reader(RecallFrame(hits_frame(hits), "t")._repr_mimebundle_()["text/html"])
     for words in ("a1", "0.5124", "shop", "2026-05-30", "812", "1203, cut", "length"):
         assert words in page.text
     for words in ("nan", "NaT", "<NA>", "None", "tier"):
@@ -120,14 +120,8 @@ def test_the_table_shows_what_the_text_leaves_out() -> None:
 
 
 def test_an_empty_result_has_no_table() -> None:
-    html = RecallFrame(hits_frame([], text="No relevant memories found."))._repr_mimebundle_()["text/html"]
+    html = RecallFrame(hits_frame([]), "No relevant memories found.")._repr_mimebundle_()["text/html"]
     assert "<table" not in html
-
-
-def test_a_frame_survives_pickling() -> None:
-    again = pickle.loads(pickle.dumps(RecallFrame(hits_frame([Hit("a", "x")], text="t"))))
-    assert again._repr_mimebundle_()["text/plain"] == "t"
-    assert not again.quiet
 
 
 def test_a_text_result_is_its_text() -> None:
@@ -143,7 +137,7 @@ def test_a_table_result_is_aligned_text_and_a_frame() -> None:
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_what_is_made_of_a_frame_is_as_safe(payload: str) -> None:
-    frame = RecallFrame(hits_frame((Hit("a", f"{payload}\x1b[31m\u202e"),), text="t"))
+    frame = RecallFrame(hits_frame((Hit("a", f"{payload}\x1b[31m\u202e"),)), "t")
     for made in (frame[["content"]], frame.head(1)[["id", "content"]], frame.copy(), frame[frame.id == "a"]):
         assert type(made) is SafeFrame
         assert Reader(made.style.to_html()).tags <= {"style", "table", "thead", "tbody", "tr", "th", "td"}
@@ -153,19 +147,19 @@ def test_what_is_made_of_a_frame_is_as_safe(payload: str) -> None:
 
 def data_stored() -> DataFrame:
     items = [RetainItem(text) for text in "abc"]
-    return retain_frame(items, Receipt(3, "shop", "stored", ("p", "q", "r")), text="3 memories stored.")
+    return retain_frame(items, Receipt(3, "shop", "stored", ("p", "q", "r")))
 
 
 def test_a_long_list_shows_its_beginning_or_what_matters_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ipy_memory.notebook.result.SHOWN", 2)
     data = DataFrame({"id": ["a", "b", "c"], "why": ["", "", "x"]})
     shown = ListFrame(data, ("id", "why"), notes=["3 rows."])
-    assert shown.attrs["text"] == "id\na\nb\n3 rows.\nShown are 2 rows; the frame has all 3."
+    assert shown.text == "id\na\nb\n3 rows.\nShown are 2 rows; the frame has all 3."
     assert list(shown["id"]) == ["a", "b", "c"]
-    assert ListFrame(data, ("id", "why"), first=[2, 0, 1]).attrs["text"].startswith("id  why\nc   x\na\n")
-    for frame in (RecallFrame(hits_frame([Hit(id_, "x") for id_ in "pqr"], text="t")), RetainFrame(data_stored())):
+    assert ListFrame(data, ("id", "why"), first=[2, 0, 1]).text.startswith("id  why\nc   x\na\n")
+    for frame in (RecallFrame(hits_frame([Hit(id_, "x") for id_ in "pqr"]), "t"), RetainFrame(data_stored(), "t")):
         bundle = frame._repr_mimebundle_()
         assert "the frame has all 3" in bundle["text/html"]
         assert "Shown" not in bundle["text/plain"]
         assert bundle["text/html"].count("<tr>") == 3
-    assert "Shown" not in ListFrame(data.head(2), ("id", "why")).attrs["text"]
+    assert "Shown" not in ListFrame(data.head(2), ("id", "why")).text

@@ -21,6 +21,9 @@ VISIBLE = frozenset(
 )
 """The messages that a person sees something of; that the kernel is busy, and the echo of the code, do not count."""
 
+SHOWS_HTML: Mapping[str, Any] = {"cellId": "cell-1"}
+"""What JupyterLab, Notebook 7 and VS Code add to a request."""
+
 _SECONDS = 300
 
 Message = Mapping[str, Any]
@@ -96,9 +99,20 @@ class Kernel:
         assert done.error is None, f"{code}: {done.error}"
         return done
 
-    def begin(self, code: str, *, person: bool = True) -> Done:
-        """Begin to run a cell, with or without a person who could answer."""
-        return Done(self._client.execute(code, allow_stdin=person))
+    def begin(self, code: str, *, person: bool = True, metadata: Mapping[str, Any] | None = None) -> Done:
+        """Begin to run a cell, with or without a user who could answer.
+
+        ``metadata`` is what the front end adds to the request: by default the cell's id, as JupyterLab does.
+        """
+        client = self._client
+        content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "stop_on_error": True}
+        request = client.session.msg(
+            "execute_request",
+            {**content, "allow_stdin": person},
+            metadata=dict(SHOWS_HTML if metadata is None else metadata),
+        )
+        client.shell_channel.send(request)
+        return Done(request["header"]["msg_id"])
 
     def sign(self, done: Done) -> Message:
         """Wait for the first thing that a person sees of a request."""

@@ -128,7 +128,8 @@ def _changed(magics: MemoryMagics, parsed: Parsed, op: Operation, memory_id: str
 
 def _shown(done: Edited, content: str | None, copies: Sequence[str], *, dry: bool) -> TextResult:
     """Return what was done or would be, the difference of an update, and what is said of copies."""
-    from ipy_memory.notebook.result import TextResult, visible
+    from ipy_memory.escape import visible
+    from ipy_memory.notebook.result import TextResult
 
     if done.status == "not_found":
         raise MemoryNotFoundError(done.text, hint="%memory browse lists ids; only working memories can be changed")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.notebook.frontend import somebody_there
 from ipy_memory.notebook.panels.page import page
-from ipy_memory.notebook.presence import somebody_there
 
 if TYPE_CHECKING:
     from collections.abc import Collection

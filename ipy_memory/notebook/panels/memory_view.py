@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import ipywidgets
 
+from ipy_memory.escape import escaped
 from ipy_memory.notebook.panels.memory_state import MemoryState
 from ipy_memory.notebook.panels.page import memory_facts
 from ipy_memory.notebook.panels.parts import View
-from ipy_memory.notebook.result import escaped, html_block
+from ipy_memory.notebook.result import html_block
 
 _ELEMENTS = {"-": "del", "+": "ins"}
 

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.escape import escaped, visible
 from ipy_memory.jsdate import shown_stamp
 from ipy_memory.notebook.panels.banks_state import BanksState
 from ipy_memory.notebook.panels.memory_state import MemoryState
 from ipy_memory.notebook.panels.recall_state import RecallState
 from ipy_memory.notebook.panels.reflect_state import ReflectState
 from ipy_memory.notebook.panels.retain_state import RetainState
-from ipy_memory.notebook.result import escaped, html_block, html_notes, html_table, text_table, visible
+from ipy_memory.notebook.result import html_block, html_notes, html_table, text_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

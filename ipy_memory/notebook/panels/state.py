@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ipy_memory.errors import MemoryToolkitError
-from ipy_memory.notebook.result import visible
+from ipy_memory.escape import visible
 
 if TYPE_CHECKING:
     from datetime import tzinfo

@@ -9,6 +9,7 @@ import pytest
 
 from ipy_memory.commands.table import PANELS
 from ipy_memory.errors import MagicError, NoBackendError
+from ipy_memory.notebook.frontend import STATIC_VARIABLE
 from ipy_memory.notebook.panels import display, panel
 from ipy_memory.notebook.panels.desk import Desk
 from ipy_memory.notebook.panels.display import WIDGET_VIEW
@@ -18,7 +19,6 @@ from ipy_memory.notebook.panels.page import page
 from ipy_memory.notebook.panels.recall_state import RecallState
 from ipy_memory.notebook.panels.reflect_state import ReflectState
 from ipy_memory.notebook.panels.views import view
-from ipy_memory.notebook.presence import STATIC_VARIABLE
 from ipy_memory.session import MemorySession, open_session
 from tests.notebook.conftest import Notebook
 from tests.notebook.pages import Reader
