@@ -99,7 +99,7 @@ def undo(magics: MemoryMagics, parsed: Parsed) -> TextResult:
 
 def _both(error: ChangedSinceError) -> list[str]:
     """Return what is stored now and what an undo would write, line by line."""
-    from ipy_memory.notebook.result import visible
+    from ipy_memory.escape import visible
 
     lines = ["--- as it is now", "+++ as it would be after the undo"]
     for name, now in error.now.items():
