@@ -1,144 +1,247 @@
-"""The one door to the HTTP library, which it imports only when called.
+"""HTTP exchanges: one request and its whole answer, within limits of time and size, failures in words of our own.
 
-Every exchange runs on the calling thread, has a limit for connecting, for each wait and for the whole, and a limit of
-size; so a server that sends one byte now and then, or never stops, cannot hold the caller.
+httpx is imported when the first exchange begins. Requests go to its transport without its client, which would log
+whole URLs, keep cookies, and unpack an answer before its size is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import zlib
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+from ipy_memory import __version__, js
+from ipy_memory.http_failure import HttpFailure, RefusedAnswer, failure_of
+from ipy_memory.process import after_fork_in_child
+from ipy_memory.route import Route, RouteError, route
 
 if TYPE_CHECKING:
     import httpx
 
-    Client = httpx.Client
     Transport = httpx.BaseTransport
-    """The library's own types, for annotations elsewhere."""
+    """The library's own type, for annotations elsewhere."""
+
+USER_AGENT = f"ipy_memory/{__version__}"
+"""How this package calls itself to servers."""
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
-"""An answer larger than this is refused."""
+"""An answer larger than this, as sent or at any step of unpacking it, is refused."""
+
+MAX_JSON_PARTS = 2_000_000
+"""So many commas and brackets an answer may hold: each may become an object in memory."""
 
 MAX_SECONDS = 7 * 24 * 3600.0
-"""A longer limit means this one: a system's clock holds no number of any size."""
+"""A longer limit means this one: the system's clock overflows above some value."""
+
+_MAX_ENCODINGS = 4
+_PIECE_BYTES = 64 * 1024
+_ZLIB_HEAD_BYTES = 2
+_WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+"""What zlib takes for each encoding that requests offer."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """One complete answer of a server."""
+    """One complete answer of a server, unpacked."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
+    def text(self) -> str:
+        """Return the body as text, without a byte order mark."""
+        return self.body.decode("utf-8", "replace").removeprefix("\ufeff")
 
-class AnswerTooLarge(Exception):
-    """The answer passed the limit of size."""
+    def json(self) -> Any:
+        """Return the JSON value of the body as JavaScript reads it; ``None`` where it is not JSON (or null)."""
+        return js.parse_json(self.text())
 
 
 class ExchangeStopped(Exception):
     """The caller asked to give the exchange up."""
 
 
-def client(transport: httpx.BaseTransport | None = None) -> httpx.Client:
-    """Return a synchronous client that follows no redirect; ``transport`` is another way to the network (tests)."""
-    import httpx
-
-    from ipy_memory.transport import TimedTransport
-
-    return httpx.Client(transport=transport or TimedTransport())
-
-
-def exchange(
-    http: httpx.Client,
-    method: str,
-    url: str,
-    *,
-    content: bytes | None = None,
-    headers: Iterable[tuple[str, str]] = (),
-    connect_seconds: float,
-    total_seconds: float,
-    stop: Callable[[], bool] | None = None,
-) -> HttpAnswer:
-    """Send one request and read its whole answer.
+class HttpClient:
+    """Sends requests, each over a connection of its own; a change of the environment takes effect at the next one.
 
     Parameters
     ----------
-    http
-        Made by :func:`client`.
-    method, url, content, headers
-        The request; the headers are sent beside the client's own.
-    connect_seconds, total_seconds
-        How long to wait for a connection, and for the whole exchange.
-    stop
-        Asked now and then whether to give up.
+    transport
+        Another way to the network (tests).
+    """
+
+    def __init__(self, transport: Transport | None = None) -> None:
+        self._given = transport
+        self._ways: dict[Route, httpx.BaseTransport] = {}
+        self._inherited: dict[Route, httpx.BaseTransport] = {}
+        after_fork_in_child(self._start_again)
+
+    def exchange(
+        self,
+        method: str,
+        url: str,
+        *,
+        content: bytes | None = None,
+        headers: Sequence[tuple[str, str]] = (),
+        connect_seconds: float,
+        total_seconds: float,
+        stop: Callable[[], bool] | None = None,
+    ) -> HttpAnswer:
+        """Send one request and read its whole answer; no redirect is followed.
+
+        Parameters
+        ----------
+        method, url, content, headers
+            The request. A user and password in the URL are sent as a header, unless ``headers`` hold credentials.
+        connect_seconds, total_seconds
+            How long to wait for a connection, and for the whole exchange.
+        stop
+            Called now and then; returns whether to give up.
+
+        Raises
+        ------
+        HttpFailure
+            No complete answer came.
+        ExchangeStopped
+            ``stop`` returned true.
+        """
+        import httpx
+
+        from ipy_memory.transport import SEEN, STOP, TOTAL
+
+        def go_on() -> None:
+            if stop is not None and stop():
+                raise ExchangeStopped
+
+        go_on()
+        address = _address(url)
+        limit = min(max(total_seconds, 0.001), MAX_SECONDS)
+        timeout = httpx.Timeout(limit, connect=min(connect_seconds, limit)).as_dict()
+        seen = bytearray()
+        extensions = {"timeout": timeout, TOTAL: limit, STOP: None if stop is None else go_on, SEEN: seen}
+        try:
+            way, transport = self._way(address)
+        except RouteError as error:
+            raise HttpFailure(str(error), error.hint, permanent=True) from None
+        try:
+            request = httpx.Request(
+                method,
+                address.copy_with(userinfo=b""),
+                headers=[*_own_headers(address, headers), *headers],
+                content=content,
+                extensions=extensions,
+            )
+            response = transport.handle_request(request)
+            try:
+                body = _body(response, go_on)
+            finally:
+                response.close()
+        except (httpx.HTTPError, httpx.StreamError, RefusedAnswer, ValueError, OSError) as error:
+            raise failure_of(error, way, bytes(seen)) from None
+        return HttpAnswer(response.status_code, dict(response.headers), body)
+
+    def close(self) -> None:
+        """Release what is kept between exchanges; a later one makes it again."""
+        while self._ways:
+            self._ways.popitem()[1].close()
+
+    def _way(self, address: httpx.URL) -> tuple[Route, httpx.BaseTransport]:
+        if self._given is not None:
+            return Route(address.scheme == "https"), self._given
+        way = route(address)
+        if way not in self._ways:
+            from ipy_memory.transport import TimedTransport
+
+            self._ways[way] = TimedTransport(way.context(), way.proxy)
+        return way, self._ways[way]
+
+    def _start_again(self) -> None:
+        # Not closed: another thread of the parent may have held a lock in it.
+        self._inherited, self._ways = self._ways, {}
+
+
+def _address(url: str) -> httpx.URL:
+    import httpx
+
+    try:
+        address = httpx.URL(url)
+        urlsplit(url).port  # noqa: B018  refuses some addresses that httpx takes
+    except (httpx.InvalidURL, ValueError):
+        raise HttpFailure("the server address is not a valid URL", permanent=True) from None
+    if address.scheme not in ("http", "https") or not address.host:
+        raise HttpFailure("the server address is not a valid http or https URL", permanent=True)
+    return address
+
+
+def _own_headers(address: httpx.URL, given: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    named = {name.lower() for name, _ in given}
+    yield "accept", "*/*"
+    yield "accept-encoding", "gzip, deflate"
+    yield "connection", "close"
+    if "user-agent" not in named:
+        yield "user-agent", USER_AGENT
+    if address.userinfo and "authorization" not in named:
+        pair = f"{address.username}:{address.password}".encode()
+        yield "authorization", f"Basic {b64encode(pair).decode('ascii')}"
+
+
+def _body(response: httpx.Response, go_on: Callable[[], None]) -> bytes:
+    """Return the whole body, unpacked piece by piece, so that little more than the limit is ever in memory."""
+    encodings = response.headers.get_list("content-encoding", split_commas=True)
+    encodings = [name for name in map(str.lower, encodings) if name not in ("", "identity")]
+    if len(encodings) > _MAX_ENCODINGS or not _WINDOWS.keys() >= set(encodings):
+        raise RefusedAnswer("the answer is packed in a way that was not asked for")
+    pieces = _bounded(cast("Iterable[bytes]", response.stream))
+    for encoding in reversed(encodings):
+        pieces = _bounded(unpacked(pieces, encoding))
+    body = bytearray()
+    for piece in pieces:
+        go_on()
+        body += piece
+    if len(body) > MAX_JSON_PARTS and sum(map(body.count, b",[{")) > MAX_JSON_PARTS:
+        raise RefusedAnswer("the answer is too large")
+    return bytes(body)
+
+
+def _bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > MAX_ANSWER_BYTES:
+            raise RefusedAnswer("the answer is too large")
+        yield piece
+
+
+def unpacked(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    """Undo one encoding of a body; each piece that comes out is small, however much is in it.
 
     Raises
     ------
-    Exception
-        One of :func:`failures`, :class:`AnswerTooLarge` or :class:`ExchangeStopped`.
+    RefusedAnswer
+        The body is not what the encoding makes, is cut off, or goes on behind its end.
     """
-    import httpx
-
-    from ipy_memory.transport import STOP, TOTAL
-
-    def go_on() -> None:
-        if stop is not None and stop():
-            raise ExchangeStopped
-
-    limit = min(max(total_seconds, 0.001), MAX_SECONDS)
-    timeout = httpx.Timeout(limit, connect=min(connect_seconds, limit))
-    extensions = {TOTAL: limit, STOP: None if stop is None else go_on}
-    go_on()
-    with http.stream(
-        method, url, content=content, headers=list(headers), timeout=timeout, extensions=extensions
-    ) as response:
-        body = bytearray()
-        for chunk in response.iter_bytes():
-            body += chunk
-            if len(body) > MAX_ANSWER_BYTES:
-                raise AnswerTooLarge
-        return HttpAnswer(response.status_code, dict(response.headers), bytes(body))
-
-
-def failures() -> tuple[type[Exception], ...]:
-    """Return the classes of error with which a request can fail before an answer is complete."""
-    import httpx
-
-    return (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError)
-
-
-def timed_out(error: Exception) -> bool:
-    """Tell whether a failure is a limit of time."""
-    import httpx
-
-    return isinstance(error, httpx.TimeoutException)
-
-
-def never_sent(error: Exception) -> bool:
-    """Tell whether a failure came before anything of the request reached the server."""
-    import httpx
-
-    early = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.InvalidURL, httpx.UnsupportedProtocol)
-    return isinstance(error, (*early, httpx.LocalProtocolError))
-
-
-def failure_words(error: Exception) -> str:
-    """Return a failure in words of our own: nothing of the request, its headers or the answer is in them."""
-    import httpx
-
-    for kind, words in (
-        (httpx.InvalidURL, "the server address is not a valid URL"),
-        (httpx.UnsupportedProtocol, "the server address is not a valid http or https URL"),
-        (httpx.ConnectTimeout, "no connection to the server within the limit"),
-        (httpx.ConnectError, "no connection to the server"),
-        (httpx.LocalProtocolError, "the request cannot be written as HTTP (does the key hold odd characters?)"),
-        (httpx.RemoteProtocolError, "the server broke off or does not speak HTTP"),
-        (httpx.NetworkError, "the connection was lost"),
-        (httpx.DecodingError, "the answer cannot be unpacked"),
-        (AnswerTooLarge, "the answer is too large"),
-    ):
-        if isinstance(error, kind):
-            return words
-    return type(error).__name__
+    packed = b""
+    unpacker: Any = None
+    for piece in pieces:
+        packed += piece
+        if unpacker is None:
+            if len(packed) < _ZLIB_HEAD_BYTES:
+                continue
+            # Some servers send "deflate" without its two bytes of head.
+            bare = encoding == "deflate" and (packed[0] & 15 != 8 or int.from_bytes(packed[:2], "big") % 31)
+            unpacker = zlib.decompressobj(-_WINDOWS[encoding] if bare else _WINDOWS[encoding])
+        full = True
+        while packed or full:
+            try:
+                found = unpacker.decompress(packed, _PIECE_BYTES)
+            except zlib.error:
+                raise RefusedAnswer("the answer cannot be unpacked") from None
+            packed, full = unpacker.unconsumed_tail, len(found) == _PIECE_BYTES
+            yield found
+        if unpacker.unused_data:
+            break
+    if packed or (unpacker is not None and (unpacker.unused_data or not unpacker.eof)):
+        raise RefusedAnswer("the answer cannot be unpacked")

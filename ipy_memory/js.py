@@ -23,6 +23,9 @@ _SEPARATORS = re.compile("[\x1c-\x1f]")  # white space to Python alone
 _DECIMAL = re.compile(r"[+-]?(?:Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)", re.ASCII)
 _RADIX = re.compile(r"0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_EXACT_DIGITS = 300
+_DEEPEST = 200
+_JSON_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|([\[\]{}])', re.DOTALL)
 _json_string = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -198,3 +201,32 @@ def json_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(json_text, value)) + "]"
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def parse_json(text: str) -> Any:
+    """Return ``JSON.parse(text)``; ``None`` where the text is not JSON, is ``null``, or is nested very deeply."""
+    try:
+        return json.loads(text, parse_constant=_refuse, parse_int=_whole_number) if _is_shallow(text) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_shallow(text: str) -> bool:
+    if text.count("[") + text.count("{") <= _DEEPEST:
+        return True
+    depth = 0
+    for bracket in _JSON_BRACKET.finditer(text):
+        if bracket[1]:
+            depth += 1 if bracket[1] in "[{" else -1
+            if depth > _DEEPEST:
+                return False
+    return True
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _whole_number(digits: str) -> float:
+    # Python reads no whole number of thousands of digits; JavaScript takes it for infinite.
+    return int(digits) if len(digits) <= _EXACT_DIGITS else float(digits)

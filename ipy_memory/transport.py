@@ -1,18 +1,17 @@
-"""The way of one HTTP exchange to the network: held to one limit of time as a whole, and given up when asked.
+"""The network side of one HTTP exchange: a limit of time for the whole, a limit for the head, and a way to give up.
 
-The HTTP library limits each wait alone, so a server that sends one byte now and then would hold its caller for ever.
-Importing this module imports the library.
+httpx limits each wait on its own, so a server that sends one byte now and then would hold its caller for ever.
+Importing this module imports httpx.
 """
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
-from urllib.request import getproxies, proxy_bypass
 
 import httpcore
 import httpx
@@ -20,108 +19,66 @@ import httpx
 if TYPE_CHECKING:
     import ssl
 
-TOTAL, STOP = "total", "stop"
-"""A request's extensions: its seconds in all, and what is called now and then and raises to give it up."""
+TOTAL, STOP, SEEN = "total", "stop", "seen"
+"""Extensions of a request: its seconds in all, a function that raises to give it up, and a `bytearray` for the first
+bytes that the server sends."""
+
+MAX_HEAD_BYTES = 256 * 1024
+"""An answer whose head, with all informational answers before it, is longer than this is refused."""
 
 _SLICE_SECONDS = 0.1
 _WRITE_BYTES = 16 * 1024
-_ERRORS = [
-    (theirs, getattr(httpx, theirs.__name__))
-    for theirs in (
-        httpcore.ConnectTimeout,
-        httpcore.ReadTimeout,
-        httpcore.WriteTimeout,
-        httpcore.PoolTimeout,
-        httpcore.ConnectError,
-        httpcore.ReadError,
-        httpcore.WriteError,
-        httpcore.ProxyError,
-        httpcore.UnsupportedProtocol,
-        httpcore.LocalProtocolError,
-        httpcore.RemoteProtocolError,
-    )
-]
+_FIRST_BYTES = 8
 
 
-class TimedTransport(httpx.BaseTransport):
-    """Carries requests, each within the limit of its own ``extensions``."""
+class TimedTransport(httpx.HTTPTransport):
+    """Carries each request within the limits of its own extensions.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    context
+        The certificates to trust.
+    proxy
+        The URL of the proxy to go through, if any.
+    """
+
+    def __init__(self, context: ssl.SSLContext, proxy: str | None = None) -> None:
+        through = None
+        if proxy is not None:
+            through = httpx.Proxy(proxy, ssl_context=context if proxy.startswith("https:") else None)
+        # A connection that is used once cannot hand the rest of one answer to the next request, and is never found
+        # closed when a request is under way already.
+        super().__init__(
+            verify=context, proxy=through, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
+        )
         self._limit = _Limit()
-        self._pools: dict[tuple[str, str | None], Any] = {}
+        # httpx has no public way to another network backend.
+        self._pool._network_backend = _Network(self._limit)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request; its answer's body is read later, within the same limit."""
-        total = request.extensions.get(TOTAL)
-        self._limit.end = None if total is None else time.monotonic() + total
-        self._limit.stop = request.extensions.get(STOP)
-        url = request.url
-        with _Mapped():
-            answer = self._pool(url.scheme, url.host).handle_request(
-                httpcore.Request(
-                    method=request.method,
-                    url=httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-                    headers=request.headers.raw,
-                    content=request.stream,
-                    extensions=request.extensions,
-                )
-            )
-        return httpx.Response(
-            answer.status, headers=answer.headers, stream=_Body(answer.stream), extensions=answer.extensions
-        )
-
-    def close(self) -> None:
-        """Let go of all connections."""
-        for pool in self._pools.values():
-            pool.close()
-
-    def _pool(self, scheme: str, host: str) -> Any:
-        proxy = proxy_for(host, scheme)
-        if (scheme, proxy) not in self._pools:
-            shared: dict[str, Any] = {"network_backend": _Network(self._limit), "keepalive_expiry": 5.0}
-            if scheme == "https":
-                shared["ssl_context"] = httpx.create_ssl_context()
-            if proxy:
-                through = httpx.Proxy(proxy)
-                pool: Any = httpcore.HTTPProxy(str(through.url), proxy_auth=through.raw_auth, **shared)
-            else:
-                pool = httpcore.ConnectionPool(**shared)
-            self._pools[scheme, proxy] = pool
-        return self._pools[scheme, proxy]
-
-
-def proxy_for(host: str, scheme: str) -> str | None:
-    """Return the proxy that the environment names for a host; never one for this machine itself."""
-    try:
-        local = ip_address(host).is_loopback
-    except ValueError:
-        local = host == "localhost" or host.endswith(".localhost")
-    if local or proxy_bypass(host):
-        return None
-    proxies = getproxies()
-    found: str | None = proxies.get(scheme) or proxies.get("all")
-    return found
-
-
-class _Mapped:
-    """Turns the lower library's errors into httpx's, without their text."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        for theirs, ours in _ERRORS:
-            if isinstance(error, theirs):
-                raise ours(theirs.__name__) from None
+        """Send a request; the body of its response is read later, within the same limit of time."""
+        self._limit.begin(request.extensions)
+        response = super().handle_request(request)
+        self._limit.room = None
+        return response
 
 
 class _Limit(threading.local):
-    """The end of the exchange that runs on this thread (monotonic seconds), and what may end it before."""
+    """What bounds the exchange that runs on this thread."""
 
     end: float | None = None
     stop: Callable[[], object] | None = None
+    room: int | None = None
+    seen: bytearray | None = None
 
-    def rest(self, seconds: float | None, late: type[Exception]) -> float | None:
+    def begin(self, extensions: Mapping[str, Any]) -> None:
+        total = extensions.get(TOTAL)
+        self.end = None if total is None else time.monotonic() + total
+        self.stop, self.seen = extensions.get(STOP), extensions.get(SEEN)
+        self.room = MAX_HEAD_BYTES
+
+    def left(self, seconds: float | None, late: type[Exception]) -> float | None:
+        """Return how long one wait may take; raise ``late`` if no time is left."""
         if self.end is None:
             return seconds
         left = self.end - time.monotonic()
@@ -129,24 +86,35 @@ class _Limit(threading.local):
             raise late
         return left if seconds is None else min(seconds, left)
 
+    def take(self, data: bytes) -> bytes:
+        """Account for what came from the server."""
+        if self.seen is not None and len(self.seen) < _FIRST_BYTES:
+            self.seen += data[:_FIRST_BYTES]
+        if self.room is not None:
+            self.room -= len(data)
+            if self.room < 0:
+                raise httpcore.RemoteProtocolError("the head of the answer is too long")
+        return data
+
 
 class _Stream(httpcore.NetworkStream):
     def __init__(self, inner: httpcore.NetworkStream, limit: _Limit) -> None:
         self._inner, self._limit = inner, limit
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        if self._limit.stop is None:
-            return self._inner.read(max_bytes, self._limit.rest(timeout, httpcore.ReadTimeout))
+        limit = self._limit
+        if limit.stop is None:
+            return limit.take(self._inner.read(max_bytes, limit.left(timeout, httpcore.ReadTimeout)))
         while True:
-            self._limit.stop()
-            rest = self._limit.rest(None, httpcore.ReadTimeout)
+            limit.stop()
+            left = limit.left(_SLICE_SECONDS, httpcore.ReadTimeout)
             with suppress(httpcore.ReadTimeout):
-                return self._inner.read(max_bytes, min(_SLICE_SECONDS, _SLICE_SECONDS if rest is None else rest))
+                return limit.take(self._inner.read(max_bytes, left))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         for start in range(0, len(buffer), _WRITE_BYTES):
-            rest = self._limit.rest(timeout, httpcore.WriteTimeout)
-            self._inner.write(buffer[start : start + _WRITE_BYTES], rest)
+            left = self._limit.left(timeout, httpcore.WriteTimeout)
+            self._inner.write(buffer[start : start + _WRITE_BYTES], left)
 
     def close(self) -> None:
         self._inner.close()
@@ -154,8 +122,8 @@ class _Stream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        rest = self._limit.rest(timeout, httpcore.ConnectTimeout)
-        return _Stream(self._inner.start_tls(ssl_context, server_hostname, rest), self._limit)
+        left = self._limit.left(timeout, httpcore.ConnectTimeout)
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, left), self._limit)
 
     def get_extra_info(self, info: str) -> Any:
         return self._inner.get_extra_info(info)
@@ -173,18 +141,25 @@ class _Network(httpcore.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        rest = self._limit.rest(timeout, httpcore.ConnectTimeout)
-        return _Stream(super().connect_tcp(host, port, rest, local_address, socket_options), self._limit)
+        """Connect to the first address of a host that answers; all of them share one limit of time."""
+        end = None if timeout is None else time.monotonic() + timeout
+        error: Exception = httpcore.ConnectError("no address")
+        for address in _addresses(host, port):
+            left = self._limit.left(None if end is None else end - time.monotonic(), httpcore.ConnectTimeout)
+            if left is not None and left <= 0:
+                raise httpcore.ConnectTimeout
+            try:
+                stream = super().connect_tcp(address, port, left, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as failed:
+                error = failed
+            else:
+                return _Stream(stream, self._limit)
+        raise error
 
 
-class _Body(httpx.SyncByteStream):
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
-    def __iter__(self) -> Iterator[bytes]:
-        with _Mapped():
-            yield from self._inner
-
-    def close(self) -> None:
-        with _Mapped():
-            self._inner.close()
+def _addresses(host: str, port: int) -> list[str]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise httpcore.ConnectError("the host is unknown") from error
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))

@@ -13,8 +13,8 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "ipy_memory"
 
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("js", "errors", "clock", "transport", "process"),
-    ("jsdate_forms",),
+    ("js", "errors", "clock", "transport", "process", "route"),
+    ("jsdate_forms", "http_failure"),
     ("jsdate", "collation", "redact", "model", "http", "paths", "own_files", "escape"),
     ("safe_frames",),
     ("frames", "text", "turns", "settings_table"),
@@ -50,7 +50,7 @@ GUESTS = {
     "anywidget": {"notebook"},
     "matplotlib": {"notebook"},
     "pandas": {"frames", "safe_frames", "notebook"},
-    "httpx": {"http", "transport"},
+    "httpx": {"http", "http_failure", "route", "transport"},
 }
 """Where a heavy library may be met."""
 

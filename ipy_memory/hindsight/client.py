@@ -12,7 +12,8 @@ from urllib.parse import quote_plus
 
 from ipy_memory import js, jsdate
 from ipy_memory.errors import HindsightError
-from ipy_memory.hindsight.wire import USER_AGENT, Wire, segment
+from ipy_memory.hindsight.wire import Wire, segment
+from ipy_memory.http import USER_AGENT
 
 if TYPE_CHECKING:
     from datetime import tzinfo

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
+import re
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
-from ipy_memory import __version__, http, js
+from ipy_memory import http, js
 from ipy_memory.errors import ASK_AGAIN, BankNameError, HindsightError, RecallCancelled
+from ipy_memory.http_failure import HttpFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ipy_memory.http import Client, Transport
-
-USER_AGENT = f"ipy_memory/{__version__}"
-"""How this package calls itself on the wire."""
+    from ipy_memory.http import Transport
 
 CONNECT_LIMIT_MS = 10_000
 """How long to wait for a connection, where the whole call may take longer."""
 
 _MIN_SECRET = 6
+_SECONDS = re.compile("[0-9]{1,6}")
 
 MISSING_BANK_HINT = "nothing has been retained in this bank yet"
 
@@ -32,8 +31,7 @@ class Wire:
         self._base = base_url.rstrip("/")
         self._token = token or None
         self._user_agent = user_agent
-        self._transport = transport
-        self._http: Client | None = None
+        self._http = http.HttpClient(transport)
 
     def __repr__(self) -> str:
         return f"Wire({self.origin!r})"
@@ -45,9 +43,7 @@ class Wire:
 
     def close(self) -> None:
         """Close every connection; a later request opens a new one."""
-        if self._http is not None:
-            self._http.close()
-            self._http = None
+        self._http.close()
 
     def send(
         self,
@@ -70,12 +66,8 @@ class Wire:
             ``stop`` said so.
         """
         where = self.origin if bank is None else f"bank {bank} at {self.origin}"
-        broken: tuple[type[Exception], ...] = (*http.failures(), http.AnswerTooLarge, UnicodeError)
         try:
-            if self._http is None:
-                self._http = http.client(self._transport)
-            answer = http.exchange(
-                self._http,
+            answer = self._http.exchange(
                 method,
                 self._base + path,
                 content=None if body is None else js.json_text(body).encode("utf-8"),
@@ -86,10 +78,10 @@ class Wire:
             )
         except http.ExchangeStopped:
             raise RecallCancelled(f"{operation} was cancelled", where=where, hint=ASK_AGAIN) from None
-        except broken as error:
-            raise _failed(operation, error, limit_ms, where) from None
+        except HttpFailure as failure:
+            raise _failed(operation, failure, limit_ms, where) from None
         if 200 <= answer.status < 300:
-            parsed = _parsed(_text(answer.body))
+            parsed = answer.json()
             return {} if parsed is None else parsed
         raise self._refused(operation, answer, where)
 
@@ -99,11 +91,19 @@ class Wire:
             headers.append(("authorization", f"Bearer {self._token}"))
         return headers
 
+    def _secrets(self) -> list[str]:
+        """Return what a server could send back to us of what it was sent as credentials."""
+        try:
+            password = unquote(urlsplit(self._base).password or "")
+        except ValueError:
+            password = ""
+        return [secret for secret in (self._token, password) if secret and len(secret) >= _MIN_SECRET]
+
     def _refused(self, operation: str, answer: http.HttpAnswer, where: str) -> HindsightError:
-        raw = _text(answer.body)
-        if self._token and len(self._token) >= _MIN_SECRET:
-            raw = raw.replace(self._token, "[REDACTED]")
-        details = _parsed(raw)
+        raw = answer.text()
+        for secret in self._secrets():
+            raw = raw.replace(secret, "[REDACTED]")
+        details = js.parse_json(raw)
         said = _detail_text(raw if details is None else _detail(details))
         message = f"{operation} failed: {said}"
         return HindsightError(
@@ -137,22 +137,6 @@ def segment(text: str) -> str:
     return quote(js.well_formed(text), safe="!~*'()")
 
 
-def _text(body: bytes) -> str:
-    return body.decode("utf-8", "replace").removeprefix("\ufeff")
-
-
-def _parsed(text: str) -> Any:
-    """Return the JSON value of a text, ``None`` where it is none (or null)."""
-    try:
-        return json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
-
-
 def _detail(value: Any) -> Any:
     if isinstance(value, dict):
         for key in ("detail", "message"):
@@ -165,14 +149,14 @@ def _detail_text(value: Any) -> str:
     return value if isinstance(value, str) else js.json_text(value)
 
 
-def _failed(operation: str, error: Exception, limit_ms: float, where: str) -> HindsightError:
-    connecting = http.never_sent(error) and limit_ms > CONNECT_LIMIT_MS
-    if http.timed_out(error) and not connecting:
+def _failed(operation: str, failure: HttpFailure, limit_ms: float, where: str) -> HindsightError:
+    connecting = not failure.sent and limit_ms > CONNECT_LIMIT_MS
+    if failure.timed_out and not connecting:
         message = f"{operation} request timed out after {js.number_text(js.round_half_up(limit_ms / 1000))}s"
     else:
-        message = f"{operation} request failed: {http.failure_words(error)}"
-    unknown = not http.never_sent(error)
-    return HindsightError(message, unknown=unknown, where=where, hint="check hindsight.apiUrl and that the server runs")
+        message = f"{operation} request failed: {failure}"
+    hint = failure.hint or "check hindsight.apiUrl and that the server runs"
+    return HindsightError(message, unknown=failure.sent, where=where, hint=hint)
 
 
 def _hint(answer: http.HttpAnswer, message: str) -> str | None:
@@ -182,12 +166,19 @@ def _hint(answer: http.HttpAnswer, message: str) -> str | None:
         return "check hindsight.apiToken"
     if answer.status in {429, 503}:
         after = answer.headers.get("retry-after", "")
-        return "the server is busy: try again" + (f" in {after} s" if after.isdecimal() else "")
+        return "the server is busy: try again" + (f" in {after} s" if _SECONDS.fullmatch(after) else "")
     if answer.status == 400 and "Query too long" in message:
         return "ask with fewer words"
     if answer.status == 422 and "word character" in message:
         return "ask with at least one letter or digit"
     if 300 <= answer.status < 400:
         to = answer.headers.get("location", "")
-        return f"the server redirects to {origin(to)}: redirects are not followed, set hindsight.apiUrl to it"
+        if not to.startswith(("http://", "https://")):
+            return "the server redirects, and redirects are not followed: check hindsight.apiUrl"
+        where = f"the server redirects to {origin(to)}: redirects are not followed"
+        return f"{where}; if that is your server, set hindsight.apiUrl to it"
+    if answer.status == 407:
+        return "a proxy asks for a user and a password: set them in the variable that names it (http_proxy)"
+    if answer.status == 400 and "HTTPS port" in message:
+        return "the server expects TLS: write hindsight.apiUrl with https://"
     return None

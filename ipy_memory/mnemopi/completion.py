@@ -10,9 +10,11 @@ from ipy_memory.mnemopi.endpoint import Endpoint, shown
 from ipy_memory.mnemopi.extraction import NOTHING, plain_answer
 
 if TYPE_CHECKING:
-    import httpx
-
+    from ipy_memory.http import Transport
     from ipy_memory.settings import MnemopiConfig
+
+COMPLETION_SECONDS = 60.0
+"""How long a model may take to answer, with all attempts."""
 
 
 class RemoteCompletion:
@@ -36,7 +38,7 @@ class RemoteCompletion:
         url: str,
         api_key: str | None = None,
         *,
-        transport: httpx.BaseTransport | None = None,
+        transport: Transport | None = None,
     ) -> None:
         self.model = model
         self.place = shown(url)
@@ -51,7 +53,9 @@ class RemoteCompletion:
             There is no answer, or it is not the JSON that was asked for: then nothing is to be stored of it.
         """
         reply = self._endpoint.post(
-            "/chat/completions", {"model": self.model, "messages": [{"role": "user", "content": prompt}]}
+            "/chat/completions",
+            {"model": self.model, "messages": [{"role": "user", "content": prompt}]},
+            until=self._endpoint.clock() + COMPLETION_SECONDS,
         )
         if reply.body is None:
             raise self._failure(f"The language model did not answer: {reply.problem}.")

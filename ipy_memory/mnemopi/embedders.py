@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ipy_memory import js
 from ipy_memory.errors import EmbeddingError, MissingFeatureError
 from ipy_memory.mnemopi.embeddings import QUERIES, QueryCache, Vector, clipped, float32, log
 from ipy_memory.mnemopi.endpoint import Endpoint
@@ -16,14 +16,26 @@ from ipy_memory.mnemopi.endpoint import Endpoint
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    import httpx
+    from ipy_memory.http import Transport
+
+EMBEDDING_SECONDS = 30.0
+"""How long one request for vectors may take with all that follows from it."""
 
 DEFAULT_URL = "https://openrouter.ai/api/v1"
 """The endpoint of models that name a provider, when no other is given."""
 
+_MAY_REFUSE_ONE = frozenset((400, 413, 422, 500))
+"""Statuses of an answer that may concern one text of a batch alone."""
+
+_REFUSES_ALL = 3
+"""So many single texts refused, and none taken: the endpoint takes none."""
+
 
 class HttpEmbedder:
-    """Asks an OpenAI-compatible endpoint for vectors; whatever goes wrong gives no vector and is logged.
+    """Asks an OpenAI-compatible endpoint for vectors; a failure gives no vector and is logged.
+
+    A text that the endpoint refuses, or an answer that does not tell which vector belongs to which text, costs only
+    the texts concerned: halves of the batch are asked for on their own.
 
     Parameters
     ----------
@@ -35,15 +47,17 @@ class HttpEmbedder:
         Sent as a bearer token if not empty.
     transport
         Another way to the network (tests).
-    wait
-        Lets seconds pass between attempts.
+    wait, clock
+        Lets seconds pass between attempts, and counts them.
+    seconds
+        How long one call may take in all.
     cache
         Where the vectors of queries are kept.
 
     Attributes
     ----------
     problem : str
-        Why the last request gave no vector; empty when it did.
+        Why the last request gave no vector for some text; empty when it did.
     """
 
     def __init__(
@@ -52,13 +66,16 @@ class HttpEmbedder:
         url: str,
         api_key: str | None = None,
         *,
-        transport: httpx.BaseTransport | None = None,
+        transport: Transport | None = None,
         wait: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        seconds: float = EMBEDDING_SECONDS,
         cache: QueryCache = QUERIES,
     ) -> None:
         self.model = model
         self.problem = ""
-        self._endpoint = Endpoint(url, api_key, transport=transport, wait=wait)
+        self._seconds = seconds
+        self._endpoint = Endpoint(url, api_key, transport=transport, wait=wait, clock=clock)
         self._cache = cache
 
     @property
@@ -68,12 +85,31 @@ class HttpEmbedder:
 
     def embed(self, texts: Sequence[str]) -> list[Vector | None]:
         """Return the vectors of some texts, asked for at once."""
-        reply = self._endpoint.post("/embeddings", {"model": self.model, "input": [clipped(text) for text in texts]})
-        vectors = _read_vectors(reply.body)
-        self.problem = reply.problem or ("" if vectors else "an answer without vectors")
+        until = self._endpoint.clock() + self._seconds
+        vectors: list[Vector | None] = [None] * len(texts)
+        problem = ""
+        refused = 0
+        parts = [range(len(texts))]
+        while parts:
+            part = parts.pop()
+            body = {"model": self.model, "input": [clipped(texts[at]) for at in part]}
+            reply = self._endpoint.post("/embeddings", body, until=until, patient=len(part) == len(texts))
+            found = None if reply.body is None else read_vectors(reply.body, len(part))
+            for at, vector in zip(part, found or (), strict=False):
+                vectors[at] = vector
+            problem = reply.problem or problem or "an answer without usable vectors"
+            is_part_refused = found == [] or reply.status in _MAY_REFUSE_ONE
+            if not is_part_refused:
+                continue
+            if len(part) > 1:
+                half = len(part) // 2
+                parts += [part[half:], part[:half]]
+            elif (refused := refused + 1) == _REFUSES_ALL and not any(vectors):
+                break
+        self.problem = problem if None in vectors else ""
         if self.problem:
             log.warning("Mnemopi: embedding failed: model=%s %s", self.model, self.problem)
-        return _padded(vectors, len(texts))
+        return vectors
 
     def embed_query(self, text: str) -> Vector | None:
         """Return the vector of a query; one that is known is not asked for again."""
@@ -82,7 +118,7 @@ class HttpEmbedder:
         return self._cache.get(self.model, self.url, text, lambda: self.embed([text])[0])
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._endpoint.close()
 
 
@@ -211,32 +247,39 @@ def _is_default(url: str) -> bool:
 
 def _quietly(model: str, count: int, compute: Callable[[], Iterable[Any]]) -> list[Vector | None]:
     try:
-        return _padded([None if vector is None else float32(map(float, vector)) for vector in compute()], count)
+        vectors = [None if vector is None else float32(map(float, vector)) for vector in compute()]
+        return [*vectors[:count], *[None] * (count - len(vectors))]
     except Exception as error:  # noqa: BLE001  whatever a model raises, memories are stored and recalled without it
         log.warning("Mnemopi: embedding failed: model=%s error=%s", model, type(error).__name__)
         return [None] * count
 
 
-def _padded(vectors: Sequence[Vector | None], count: int) -> list[Vector | None]:
-    return [*vectors[:count], *[None] * (count - len(vectors))]
+def read_vectors(answer: str, count: int) -> list[Vector | None] | None:
+    """Return the vectors of an answer in the order of the texts.
 
-
-def _read_vectors(answer: bytes | None) -> list[Vector]:
+    A vector that is not a list of finite numbers is ``None``, and so is one of another length than most. The list is
+    empty where it is not clear which vector belongs to which text; there is no list where the answer holds none.
+    """
     try:
-        data = json.loads(answer or b"", parse_int=float)["data"]
-        return [float32(map(_number, _listed(item["embedding"]))) for item in data]
-    except (ValueError, TypeError, KeyError, RecursionError):
+        data = json.loads(answer, parse_int=float)["data"]
+        items = [(item.get("index"), item.get("embedding")) for item in data]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    places = [place for place, _ in items if isinstance(place, float)]
+    if len(items) != count or len(places) not in (0, count):
         return []
+    if count > 1 and places:
+        if len(set(places)) < count or max(places) - min(places) != count - 1:
+            return []
+        items.sort()
+    vectors = [_finite(vector) for _, vector in items]
+    sizes = Counter(len(vector) for vector in vectors if vector)
+    usual = max(sizes, key=sizes.__getitem__, default=0)
+    return [vector if vector and len(vector) == usual else None for vector in vectors]
 
 
-def _listed(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
-
-
-def _number(value: Any) -> float:
-    # As JavaScript's Number() reads it.
-    if value is None:
-        return 0.0
-    if isinstance(value, bool | float):
-        return float(value)
-    return js.to_number(value) if isinstance(value, str) else math.nan
+def _finite(vector: Any) -> Vector | None:
+    if not isinstance(vector, list) or not all(type(number) is float for number in vector):
+        return None
+    vector = float32(vector)
+    return vector if all(map(math.isfinite, vector)) else None

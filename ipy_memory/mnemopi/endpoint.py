@@ -6,26 +6,28 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from ipy_memory import http, js, process
+from ipy_memory import http, js
+from ipy_memory.http_failure import HttpFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import httpx
-
 CONNECT_SECONDS = 5.0
-TOTAL_SECONDS = 60.0
 RETRY_WAITS = (1.0, 2.0)
 """Seconds before the second and the third attempt, where the failure may pass."""
 
-_PASSING = frozenset((408, 429))
+_MAY_PASS = frozenset((408, 429))
 
 
 class Reply(NamedTuple):
-    """The body of an answer, or in a few words why there is none (never a key, a text or an answer's words)."""
+    """The body of an answer, or in a few words why there is none (never a key, a text or words of the answer).
 
-    body: bytes | None
+    ``status`` is the HTTP status of the last answer, 0 where none came.
+    """
+
+    body: str | None
     problem: str = ""
+    status: int = 0
 
 
 class Endpoint:
@@ -39,8 +41,8 @@ class Endpoint:
         Sent as a bearer token if not empty.
     transport
         Another way to the network (tests).
-    wait
-        Lets seconds pass between attempts.
+    wait, clock
+        Lets seconds pass between attempts, and counts them.
     """
 
     def __init__(
@@ -48,64 +50,65 @@ class Endpoint:
         url: str,
         api_key: str | None = None,
         *,
-        transport: httpx.BaseTransport | None = None,
+        transport: http.Transport | None = None,
         wait: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.url = url.rstrip("/")
+        self.clock = clock
         self._headers = [("content-type", "application/json")]
         if api_key:
             self._headers.append(("authorization", f"Bearer {api_key}"))
-        self._transport = transport
         self._wait = wait
-        self._http: httpx.Client | None = None
-        self._inherited: list[httpx.Client] = []
-        process.after_fork_in_child(self._part)
+        self._http = http.HttpClient(transport)
 
-    def _part(self) -> None:
-        # Parent and child on one connection would read each other's answers. The copy is kept, not closed: a lock in
-        # it may have been held by another thread.
-        if self._http is not None:
-            self._inherited.append(self._http)
-            self._http = None
+    def post(self, path: str, body: Mapping[str, Any], *, until: float, patient: bool = True) -> Reply:
+        """Send a JSON body; every failure is told in the reply, nothing is raised for it.
 
-    def post(self, path: str, body: Mapping[str, Any]) -> Reply:
-        """Send a JSON body; whatever goes wrong is told in the reply, nothing is raised for it."""
+        Parameters
+        ----------
+        path, body
+            What is sent where.
+        until
+            When all attempts together must have ended, by the clock.
+        patient
+            Whether a failure that may pass is tried again.
+        """
         content = js.json_text(body).encode("utf-8")
-        failures: tuple[type[Exception], ...] = (*http.failures(), http.AnswerTooLarge, ValueError)
-        problem = ""
-        for wait in (*RETRY_WAITS, None):
-            try:
-                answer = self._exchange(path, content)
-            except failures as error:
-                problem = http.failure_words(error)
-            else:
-                if 200 <= answer.status < 300:
-                    return Reply(answer.body)
-                problem = f"status {answer.status}"
-                if answer.status < 500 and answer.status not in _PASSING:
-                    break
+        reply = Reply(None)
+        for wait in (*RETRY_WAITS, None) if patient else (None,):
+            left = until - self.clock()
+            if left <= 0:
+                return reply if reply.problem else Reply(None, "no time is left")
+            reply, may_pass = self._attempt(path, content, left)
+            if not may_pass:
+                break
             if wait is not None:
-                self._wait(wait)
-        return Reply(None, problem)
+                self._wait(min(wait, max(0.0, until - self.clock())))
+        return reply
 
     def close(self) -> None:
-        """Let go of the connection."""
-        if self._http is not None:
-            self._http.close()
-            self._http = None
+        """Close the connection; a later request opens a new one."""
+        self._http.close()
 
-    def _exchange(self, path: str, content: bytes) -> http.HttpAnswer:
-        if self._http is None:
-            self._http = http.client(self._transport)
-        return http.exchange(
-            self._http,
-            "POST",
-            self.url + path,
-            content=content,
-            headers=self._headers,
-            connect_seconds=CONNECT_SECONDS,
-            total_seconds=TOTAL_SECONDS,
-        )
+    def _attempt(self, path: str, content: bytes, seconds: float) -> tuple[Reply, bool]:
+        """Return what one request gave, and whether another one may give more."""
+        try:
+            answer = self._http.exchange(
+                "POST",
+                self.url + path,
+                content=content,
+                headers=self._headers,
+                connect_seconds=CONNECT_SECONDS,
+                total_seconds=seconds,
+            )
+        except HttpFailure as failure:
+            problem = f"{failure}; {failure.hint}" if failure.hint else str(failure)
+            return Reply(None, problem), not failure.permanent
+        status = answer.status
+        if 200 <= status < 300:
+            return Reply(answer.text(), "", status), False
+        return Reply(None, f"status {status}", status), status >= 500 or status in _MAY_PASS
 
 
 def shown(url: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable
@@ -13,15 +14,21 @@ Act = Callable[[socket.socket], bool]
 
 
 class RawServer:
-    """Calls ``act`` with the connection after each whole request; ``closed`` counts the connections that it ended."""
+    """Calls ``act`` with the connection after each whole request; ``closed`` counts the connections that it ended.
 
-    def __init__(self, act: Act) -> None:
+    With ``tls`` it speaks TLS.
+    """
+
+    def __init__(self, act: Act, tls: ssl.SSLContext | None = None) -> None:
         self._act = act
+        self._tls = tls
         self.heads: list[bytes] = []
+        self.reads_requests = True
         self.closed = threading.Semaphore(0)
         self._open: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.port = int(self._listener.getsockname()[1])
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self.port}"
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
     def __enter__(self) -> Self:
@@ -46,7 +53,10 @@ class RawServer:
 
     def _talk(self, connection: socket.socket) -> None:
         try:
-            while self._read(connection) and self._act(connection):
+            if self._tls is not None:
+                connection = self._tls.wrap_socket(connection, server_side=True)
+                self._open.append(connection)
+            while (not self.reads_requests or self._read(connection)) and self._act(connection):
                 pass
             connection.close()
             self.closed.release()

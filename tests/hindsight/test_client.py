@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from ipy_memory.clock import FixedClock
 from ipy_memory.errors import BankNameError, HindsightError, RecallCancelled
 from ipy_memory.hindsight.client import HindsightClient, Item, TimeLimits
-from ipy_memory.hindsight.wire import MISSING_BANK_HINT, USER_AGENT, origin, segment
+from ipy_memory.hindsight.wire import MISSING_BANK_HINT, origin, segment
+from ipy_memory.http import USER_AGENT
 from tests.hindsight.stub import StubServer, until
 
 KEY = "k3y-" + "for-tests"

@@ -53,6 +53,12 @@ def _answered(texts: list[str]) -> httpx.Response:
     return httpx.Response(200, json={"data": [{"embedding": vector} for vector in _vectors(texts)]})
 
 
+def vectors_of(vectors: list[Any], **more: Any) -> Answer:
+    """Return what answers with these vectors, whatever the texts are."""
+    data = [{"embedding": vector, **more} for vector in vectors]
+    return lambda _texts: httpx.Response(200, content=json.dumps({"data": data}))
+
+
 class Endpoint:
     """Answers in the process; remembers what was asked and how long the embedder waited."""
 
@@ -114,19 +120,95 @@ class TestRequests:
         assert first.headers["content-type"] == "application/json"
         assert [r.headers.get("authorization") for r in endpoint.requests] == [None, "Bearer sk-x", None]
 
+    def test_numbers_are_rounded_to_single_precision(self) -> None:
+        endpoint = Endpoint(vectors_of([[0.1, 1e-7, -0.0, 123456789.123, 2]], index=7))
+        (found,) = endpoint.embedder().embed(["x"])
+        assert js.json_text(found) == "[0.10000000149011612,1.0000000116860974e-7,0,123456792,2]"
+
     @pytest.mark.parametrize(
-        ("vector", "text"),
+        "vector",
         [
-            ([0.1, 1e-7, -0.0, 123456789.123, 2], "[0.10000000149011612,1.0000000116860974e-7,0,123456792,2]"),
-            ([1, "a", None, True, "2.5", {}, "", 1e39], "[1,null,0,1,2.5,null,0,null]"),
-            ([], "[]"),
-            (None, "[]"),
+            *([], None, {}, 5, "AACAPwAAAEA=", "[1,2]", [[1, 2]]),
+            *([1, None], [1, "2"], [1, True], [1, {}], [1, 1e39], [1, float("nan")], [float("-inf")]),
         ],
     )
-    def test_numbers_are_read_as_javascript_reads_them(self, vector: Any, text: str) -> None:
-        endpoint = Endpoint(lambda _texts: httpx.Response(200, json={"data": [{"index": 7, "embedding": vector}]}))
-        (found,) = endpoint.embedder().embed(["x"])
-        assert js.json_text(found) == text
+    def test_what_is_not_a_list_of_finite_numbers_is_not_a_vector(self, vector: Any) -> None:
+        endpoint = Endpoint(vectors_of([[1, 2], vector, [3, 4]]))
+        embedder = endpoint.embedder()
+        assert embedder.embed(["a", "b", "c"]) == [[1.0, 2.0], None, [3.0, 4.0]]
+        assert embedder.problem == "an answer without usable vectors"
+        assert len(endpoint.requests) == 1
+
+    def test_a_vector_of_another_length_than_most_is_not_one(self) -> None:
+        endpoint = Endpoint(vectors_of([[1, 2], [1, 2, 3], [3, 4]]))
+        assert endpoint.embedder().embed(["a", "b", "c"]) == [[1.0, 2.0], None, [3.0, 4.0]]
+
+    @pytest.mark.parametrize("first", [0, 1, -3])
+    def test_vectors_are_placed_by_their_index(self, first: int) -> None:
+        def answer(texts: list[str]) -> httpx.Response:
+            items = [{"index": first + at, "embedding": [ord(text)]} for at, text in enumerate(texts)]
+            return httpx.Response(200, json={"data": items[1:] + items[:1]})
+
+        endpoint = Endpoint(answer)
+        assert endpoint.embedder().embed(list("abcd")) == [[97.0], [98.0], [99.0], [100.0]]
+        assert len(endpoint.requests) == 1
+
+    @pytest.mark.parametrize(
+        "twisted",
+        [
+            lambda items: items[:-1],
+            lambda items: [*items, items[0]],
+            lambda items: items[1:] if len(items) > 1 else items,
+            lambda items: [{**item, "index": 0} for item in items],
+            lambda items: [{**items[0], "index": 9}, *items[1:]],
+            lambda items: [{"embedding": items[0]["embedding"]}, *items[1:]] if len(items) > 1 else items,
+            lambda items: [{**item, "index": "0"} for item in items[1:]] if len(items) > 1 else items,
+            lambda items: [],
+        ],
+    )
+    def test_no_text_gets_the_vector_of_another(self, twisted: Callable[[list[Any]], list[Any]]) -> None:
+        def answer(texts: list[str]) -> httpx.Response:
+            items = [{"index": at, "embedding": [ord(text)]} for at, text in enumerate(texts)]
+            return httpx.Response(200, json={"data": twisted(items)})
+
+        found = Endpoint(answer).embedder().embed(list("abcdefg"))
+        right = [[97.0 + at] for at in range(7)]
+        assert all(got in (None, wanted) for got, wanted in zip(found, right, strict=True))
+        single = twisted([{"index": 0, "embedding": [1]}])
+        assert found == (right if len(single) == 1 else [None] * 7)
+
+    @pytest.mark.parametrize("status", [400, 413, 422, 500])
+    @pytest.mark.parametrize("bad", [["5"], ["0"], ["9"], ["3", "4"], ["0", "1", "9"]])
+    def test_a_refused_text_costs_only_itself(self, status: int, bad: list[str]) -> None:
+        def answer(texts: list[str]) -> httpx.Response:
+            return httpx.Response(status) if set(bad) & set(texts) else _answered(texts)
+
+        texts = [str(number) for number in range(10)]
+        endpoint = Endpoint(answer)
+        embedder = endpoint.embedder()
+        assert [text for text, vector in zip(texts, embedder.embed(texts), strict=True) if not vector] == bad
+        assert embedder.problem == f"status {status}"
+        assert endpoint.waited == ([1.0, 2.0] if status == 500 else [])
+
+    def test_an_endpoint_that_refuses_every_text_is_left_alone_soon(self) -> None:
+        endpoint = Endpoint(lambda _texts: httpx.Response(400))
+        assert endpoint.embedder().embed(["x"] * 128) == [None] * 128
+        assert len(endpoint.requests) < 16
+
+    def test_no_call_takes_longer_than_its_limit(self) -> None:
+        now = 0.0
+
+        def answer(_texts: list[str]) -> httpx.Response:
+            nonlocal now
+            now += 11
+            return httpx.Response(422)
+
+        endpoint = Endpoint(answer)
+        embedder = HttpEmbedder(
+            "m", "http://stub", transport=httpx.MockTransport(endpoint), clock=lambda: now, cache=QueryCache()
+        )
+        assert embedder.embed(["a"] * 64) == [None] * 64
+        assert [request.extensions["timeout"]["read"] for request in endpoint.requests] == [30, 19, 8]
 
     @pytest.mark.parametrize(
         "answer",
@@ -144,11 +226,6 @@ class TestRequests:
         endpoint = Endpoint(lambda _texts: answer)
         assert endpoint.embedder().embed(["a", "b"]) == [None, None]
         assert len(endpoint.requests) == 1
-
-    def test_missing_vectors_are_none_and_surplus_ones_are_dropped(self) -> None:
-        endpoint = Endpoint(lambda _texts: httpx.Response(200, json={"data": [{"embedding": [1]}] * 2}))
-        assert endpoint.embedder().embed(["a", "b", "c"]) == [[1.0], [1.0], None]
-        assert endpoint.embedder().embed(["a"]) == [[1.0]]
 
     @pytest.mark.parametrize("status", [408, 429, 500, 503])
     def test_a_failure_that_may_pass_is_tried_three_times(self, status: int) -> None:
