@@ -15,6 +15,7 @@
     │   ├── NotABankError        a file that is no memory bank
     │   ├── CorruptBankError     a damaged file or index
     │   ├── NewerBankError       a bank made by a newer release
+    │   ├── OlderBankError       a bank of an older form, which is not read
     │   ├── ReadOnlyBankError    a bank that cannot be written
     │   ├── BusyBankError        another process holds the bank
     │   └── DiskFullError        no room to write
@@ -139,6 +140,10 @@ class CorruptBankError(BankError):
 
 class NewerBankError(BankError):
     """The bank was made by a release this one does not know; it was not touched."""
+
+
+class OlderBankError(BankError):
+    """The bank lacks what every release that can be read has; it was not touched."""
 
 
 class ReadOnlyBankError(BankError):

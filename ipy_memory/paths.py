@@ -80,7 +80,7 @@ def exists(path: Path) -> bool:
     """Return whether something is there; what cannot be looked at counts as there, so that opening it says why."""
     try:
         path.stat()
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+    except (FileNotFoundError, ValueError):
         return False
     except OSError as error:
         return error.errno not in _NO_PATH

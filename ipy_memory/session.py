@@ -27,6 +27,8 @@ from ipy_memory.backends import (
 )
 from ipy_memory.clock import ProcessIds, SystemClock, SystemTimers
 from ipy_memory.errors import (
+    EditRefusedError,
+    MemoryNotFoundError,
     MemoryToolkitError,
     NoBackendError,
     NotInitialisedError,
@@ -277,11 +279,18 @@ class MemorySession(SessionLife):
         -------
         Edited
             How it went, and the memory as it was before; for :meth:`undo`.
+
+        Raises
+        ------
+        MemoryNotFoundError
+            No bank in scope has a memory of this id that can be changed so.
+        EditRefusedError
+            It is a fact, or the edit would lose text.
         """
         given = {"content": content, "importance": importance, "replacement_id": replacement_id}
         asked = {name: value for name, value in given.items() if value is not None}
         check_input(MEMORY_EDIT, {"op": op, "id": id, **asked})
-        return self._editable().change(
+        done = self._editable().change(
             op,
             id,
             content=content,
@@ -292,6 +301,13 @@ class MemorySession(SessionLife):
             purge=purge,
             dry_run=dry_run,
         )
+        if done.status == "not_found":
+            raise MemoryNotFoundError(done.text, hint="%memory browse lists ids; only working memories can be changed")
+        if done.status == "not_editable":
+            raise EditRefusedError(
+                done.text, hint="facts are made from memories: change or forget the memory that it came from"
+            )
+        return done
 
     def undo(self, done: Edited, *, force: bool = False) -> bool:
         """Undo an update or an invalidation; tell whether the memory was still there.

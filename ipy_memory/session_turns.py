@@ -366,8 +366,11 @@ class SessionLife:
                 tuple(backend.clear(rescued=rescued, messages=self._pause.kept(self.messages))), tuple(copies)
             )
         if isinstance(backend, Detachable):
-            warning = backend.clear()
-            self.backend = None
+            try:
+                warning = backend.clear()
+            finally:
+                # After an interrupt too: its queue takes nothing more, so it must not pass for one in use.
+                self.backend = None
             return Cleared(warning=warning)
         raise MemoryToolkitError(
             "This session clears nothing: it is a sub-agent's, or only reads.",

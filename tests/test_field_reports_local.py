@@ -20,6 +20,7 @@ from ipy_memory.errors import (
     BankNotFoundError,
     CorruptBankError,
     MagicError,
+    MemoryNotFoundError,
     MemoryToolkitError,
     NotABankError,
     NotStoredError,
@@ -304,7 +305,8 @@ class TestInterrupted:
         [secret] = [row.id for row in session.memories().itertuples() if "secret" in row.content]
         path = file_of(session)
         session.change("forget", secret)
-        assert session.change("forget", secret, purge=True).status == "not_found"
+        with pytest.raises(MemoryNotFoundError):
+            session.change("forget", secret, purge=True)
         session.close()
         assert b"xyzzyplugh" not in b"".join(
             file.read_bytes() for file in path.parent.glob("mnemopi.db*") if file.suffix != ".backup"

@@ -592,6 +592,24 @@ def test_clear_leaves_what_it_should(world: World, backend: str) -> None:
 
 
 @pytest.mark.claim("A-11")
+def test_an_interrupted_clear_of_a_server_session_does_not_pass_for_one_in_use(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C20: its queue is closed, so status shows no bank and a retain says that the backend is gone."""
+    session = world.open("hindsight")
+    session.retain("waiting")
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session.backend.queue, "close", interrupted)  # type: ignore[union-attr]
+    with pytest.raises(KeyboardInterrupt):
+        session.clear()
+    assert "banks" not in {row.name for row in session.status()}
+    with pytest.raises(NotInitialisedError):
+        session.retain("lost?")
+
+
 def test_a_clear_whose_copy_fails_deletes_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     session = world.open("mnemopi")
     session.retain("The harbour opens at six.")

@@ -365,7 +365,10 @@ class TestLocalModel:
                 if not local_files_only:
                     weights.parent.mkdir(parents=True)
                     weights.write_bytes(b"x" * 2000)
-                if not weights.exists() or weights.stat().st_size < 2000:
+                    for name in ("config.json", "tokenizer.json"):
+                        (weights.parent / name).write_text("{}")
+                whole = weights.exists() and (weights.parent / "tokenizer.json").exists()
+                if not whole or weights.stat().st_size < 2000:
                     raise ValueError("cannot be loaded")
 
             def embed(self, texts: list[str]) -> list[list[float]]:
@@ -426,6 +429,21 @@ class TestLocalModel:
         assert [entry.name for entry in (tmp_path / "models").iterdir() if entry.name.endswith(".damaged")]
         with self.opened(tmp_path) as session:
             assert session.recall("fog horn").notes == ()
+
+    @pytest.mark.parametrize("name", ["tokenizer.json", "config.json"])
+    def test_files_without_a_tokenizer_are_not_in_use(self, tmp_path: Path, package: dict[str, Any], name: str) -> None:
+        """C20: status says what is missing, before anything is loaded, and a download makes it good."""
+        with self.opened(tmp_path) as session:
+            session.fetch_model()
+        next(package["weights"].rglob(name)).unlink()
+        with self.opened(tmp_path) as session:
+            state = session.vectors().state
+            assert state.startswith(f"not in use: the files of {self.MODEL} are incomplete: {name} missing")
+            assert "%memory embeddings download" in state
+            if name == "tokenizer.json":
+                assert "kept beside them" in session.fetch_model()
+        with self.opened(tmp_path) as session:
+            assert session.vectors().state.startswith("in use" if name == "tokenizer.json" else "not in use")
 
     def test_without_the_package_or_beside_an_endpoint_nothing_is_fetched(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

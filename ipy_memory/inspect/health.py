@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ipy_memory.errors import BankError
 from ipy_memory.inspect.local import chosen_targets, local_backend
 from ipy_memory.mnemopi.doctor import PARTS, Examination, Repair, examine, repair
 from ipy_memory.mnemopi.reports import shown_path
@@ -28,13 +29,16 @@ class Health:
     examinations: tuple[Examination, ...]
     repairs: tuple[Repair, ...] = ()
     home: str = ""
+    refused: tuple[BankError, ...] = ()
 
     @property
     def notes(self) -> list[str]:
         """What a person should know or do."""
         notes = [f"Copy of the bank: {shown_path(done.backup, self.home)}" for done in self.repairs if done.backup]
         notes += [f"{done.before.name}: {what}." for done in self.repairs for what in done.done]
-        now = [done.after for done in self.repairs] or list(self.examinations)
+        notes += [f"Not repaired: {error.message.rstrip('.')} [{error.where}]. {error.hint}" for error in self.refused]
+        mended = {id(done.before): done.after for done in self.repairs}
+        now = [mended.get(id(one), one) for one in self.examinations]
         faults = sum(len(one.faults) for one in now)
         if not now:
             return notes
@@ -76,28 +80,40 @@ def look_over(
     """Look over the banks in scope, or one by its name; with ``mend`` repair what can be.
 
     A running session sees the repair at its next call. Without ``mend`` nothing is opened for writing. ``progress``
-    is told how many of how many parts were looked at.
+    is told how many of how many parts were looked at. Of several banks one that cannot be repaired keeps none of the
+    others from it, nor their results from being shown.
+
+    Raises
+    ------
+    BankError
+        The only bank cannot be repaired.
     """
     backend = local_backend(session, "the doctor")
     targets = [t for t in (chosen_targets(backend, bank) if bank else backend.edit_targets()) if exists(t.path)]
     examinations: list[Examination] = []
     repairs: list[Repair] = []
+    refused: list[BankError] = []
     whole = len(targets) * len(PARTS)
     for number, target in enumerate(targets):
         before = number * len(PARTS)
+
+        def looking(part: str, before: int = before) -> None:
+            progress(before + PARTS.index(part), whole)
+
+        found = None
         if mend:
-            repairs.append(repair(target.path, target.name, session.clock, backend.banks.copies))
-            examinations.append(repairs[-1].before)
-        else:
-
-            def looking(part: str, before: int = before) -> None:
-                progress(before + PARTS.index(part), whole)
-
-            examinations.append(examine(target.path, target.name, session.clock, looking))
+            try:
+                repairs.append(repair(target.path, target.name, session.clock, backend.banks.copies))
+                found = repairs[-1].before
+            except BankError as error:
+                if len(targets) == 1:
+                    raise
+                refused.append(error)
+        examinations.append(found or examine(target.path, target.name, session.clock, looking))
         progress(before + len(PARTS), whole)
     if any(done.backup for done in repairs):
         _forget_what_was_read(backend.banks.all())
-    return Health(tuple(examinations), tuple(repairs), backend.home)
+    return Health(tuple(examinations), tuple(repairs), backend.home, tuple(refused))
 
 
 def _forget_what_was_read(banks: Sequence[Bank]) -> None:

@@ -186,8 +186,12 @@ def check_file(path: Path, name: str) -> None:
     where = where_of(path, name)
     try:
         mode = path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         mode = None
+    except NotADirectoryError:
+        error = cannot_open(path, name, "a folder of its path is a file")
+        error.hint = "Move that file away, or choose another database."
+        raise error from None
     except OSError as error:
         raise cannot_open(path, name, error.strerror) from None
     if mode is None:

@@ -98,15 +98,15 @@ def _target(partial: Path) -> sqlite3.Connection:
 
 def copies_of(path: Path, folder: Path) -> list[Path]:
     """Return every copy of a bank file, the oldest first: those in our folder, and those beside the bank."""
-    ours = folder.glob(f"*.{_key(path, folder)}.*{ENDING}")
-    beside = path.parent.glob(f"{escape(path.name)}.*{ENDING}")
+    ours = _matching(folder, f"*.{_key(path, folder)}.*{ENDING}")
+    beside = _matching(path.parent, f"{escape(path.name)}.*{ENDING}")
     return sorted((*beside, *ours), key=_moment)
 
 
 def unfinished_of(path: Path, folder: Path) -> list[Path]:
     """Return what was left of a bank's copies by processes that were killed, or belongs to one being made."""
-    ours = folder.glob(f".*.{_key(path, folder)}{ENDING}{_UNFINISHED}")
-    beside = path.parent.glob(f".{escape(path.name)}.*{ENDING}{_UNFINISHED}")
+    ours = _matching(folder, f".*.{_key(path, folder)}{ENDING}{_UNFINISHED}")
+    beside = _matching(path.parent, f".{escape(path.name)}.*{ENDING}{_UNFINISHED}")
     return sorted((*ours, *beside))
 
 
@@ -120,10 +120,17 @@ def sweep(folder: Path, path: Path | None = None) -> list[Path]:
     path
         A bank beside which release 0.1 may have left unfinished copies.
     """
-    found = list(folder.glob(f".*{ENDING}{_UNFINISHED}"))
+    found = _matching(folder, f".*{ENDING}{_UNFINISHED}")
     if path is not None:
-        found += path.parent.glob(f".{escape(path.name)}.*{ENDING}{_UNFINISHED}")
+        found += _matching(path.parent, f".{escape(path.name)}.*{ENDING}{_UNFINISHED}")
     return [partial for partial in found if _removed(partial, ours=partial.parent == folder)]
+
+
+def _matching(folder: Path, pattern: str) -> list[Path]:
+    try:
+        return list(folder.glob(pattern))
+    except OSError:  # a folder that cannot be looked into
+        return []
 
 
 def _removed(partial: Path, *, ours: bool) -> bool:

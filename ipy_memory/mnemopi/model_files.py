@@ -18,6 +18,7 @@ PACKAGE = "fastembed"
 FETCH_COMMAND = "%memory embeddings download"
 
 _SET_ASIDE = ".damaged"
+_BESIDE_WEIGHTS = ("config.json", "tokenizer.json")
 
 
 def installed() -> bool:
@@ -50,6 +51,15 @@ def files_of(folder: Path, model: str) -> list[Path]:
         and not entry.name.endswith(_SET_ASIDE)
         and any(found.is_file() for found in entry.rglob("*.onnx*"))
     ]
+
+
+def missing_of(folder: Path, model: str) -> list[str]:
+    """Return what a model whose weights are there cannot run without: empty where one copy of it is whole."""
+    lacking = [
+        [name for name in _BESIDE_WEIGHTS if not any(found.is_file() for found in entry.rglob(name))]
+        for entry in files_of(folder, model)
+    ]
+    return min(lacking, key=len, default=[])
 
 
 def load(model: str, folder: Path) -> FastembedEmbedder:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ipy_memory.errors import NewerBankError, NotABankError
+from ipy_memory.errors import NewerBankError, NotABankError, OlderBankError
 
 if TYPE_CHECKING:
     import sqlite3
@@ -248,7 +248,9 @@ def check_schema(connection: sqlite3.Connection, where: str) -> None:
     NotABankError
         The table of working memories is missing.
     NewerBankError
-        A version mark is set, or a needed column is missing.
+        A version mark is set, or a needed column is missing while others are there that this release does not know.
+    OlderBankError
+        A needed column is missing, and nothing new is there.
     """
     for pragma in ("user_version", "application_id"):
         if connection.execute(f"PRAGMA {pragma}").fetchone()[0]:
@@ -267,10 +269,17 @@ def check_schema(connection: sqlite3.Connection, where: str) -> None:
                     hint="Check the path of the bank.",
                 )
         elif missing := sorted(needed - set(present)):
-            raise NewerBankError(
-                f"The table {table} lacks the column {missing[0]}.",
+            lacks = f"The table {table} lacks the column {missing[0]}"
+            if unknown := sorted(set(present) - set(column_defaults(table))):
+                raise NewerBankError(
+                    f"{lacks} and has one that this release does not know ({unknown[0]}).",
+                    where=where,
+                    hint="Update ipy_memory; the file was not touched.",
+                )
+            raise OlderBankError(
+                f"{lacks}: it is of an older form than this release reads.",
                 where=where,
-                hint="Update ipy_memory; the file was not touched.",
+                hint="Open it with the program that wrote it; the file was not touched.",
             )
 
 

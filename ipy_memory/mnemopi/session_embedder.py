@@ -156,4 +156,7 @@ def choose(config: MnemopiConfig, env: Mapping[str, str], given: Embedder | None
     folder = model_files.models_folder(env)
     if not model_files.files_of(folder, model):
         return Choice(None, f"the files of {model} are not there", f"fetch them: {model_files.FETCH_COMMAND}")
+    if missing := model_files.missing_of(folder, model):
+        reason = f"the files of {model} are incomplete: {', '.join(missing)} missing"
+        return Choice(None, reason, f"fetch them: {model_files.FETCH_COMMAND}")
     return Choice(SessionEmbedder(model, lambda: model_files.load(model, folder), place="this machine", local=True))

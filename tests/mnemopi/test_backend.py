@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from ipy_memory.clock import FixedClock, FixedIds
-from ipy_memory.errors import EditRefusedError
+from ipy_memory.errors import EditRefusedError, MemoryNotFoundError, MemoryToolkitError
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.copies import copies_of
 from ipy_memory.mnemopi.edit import Operation, edit
 from ipy_memory.mnemopi.store import RememberOptions, remember
 from ipy_memory.own_files import state_path
+from ipy_memory.scoping.mnemopi import project_bank
 from ipy_memory.session import MemorySession, open_session
 
 NOW = "2026-06-01T12:00:00.000Z"
@@ -50,7 +51,8 @@ def stored(session: MemorySession, text: str) -> str:
 @pytest.mark.claim("M-06")
 def test_the_bank_is_copied_once_before_the_first_edit(session: MemorySession, tmp_path: Path) -> None:
     memory_id = stored(session, "The deploy target is fly.io")
-    session.change("update", "none", content="x")
+    with pytest.raises(MemoryNotFoundError):
+        session.change("update", "none", content="x")
     assert copies(tmp_path) == []
     session.change("update", memory_id, content="The deploy target is hetzner")
     (copy,) = copies(tmp_path)
@@ -77,7 +79,8 @@ def test_a_dry_run_says_the_same_and_writes_nothing(session: MemorySession, tmp_
     assert (tmp_path / "mnemopi.db").read_bytes() == before
     assert session.memory(memory_id).content == "The deploy target is fly.io"
     assert copies(tmp_path) == []
-    assert session.change("forget", "none", dry_run=True).status == "not_found"
+    with pytest.raises(MemoryNotFoundError, match="none"):
+        session.change("forget", "none", dry_run=True)
 
 
 @pytest.mark.claim("M-03")
@@ -152,6 +155,26 @@ def test_forgetting_says_what_goes_along(session: MemorySession, tmp_path: Path)
     for table in expected:
         assert bank.connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
     assert bank.connection.execute("SELECT count(*) FROM fts_working").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("place", ["banks", "banks/shop"])
+def test_a_file_in_the_place_of_a_folder_is_named(tmp_path: Path, place: str) -> None:
+    """C20: not an empty answer, but the reason why there can be none."""
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    name = project_bank(None, "/work/shop")
+    (tmp_path / place.replace("shop", name)).touch()
+    given = {"agent_dir": tmp_path, "env": {"HOME": str(tmp_path)}, "clock": FixedClock(NOW), "ids": FixedIds()}
+    with open_session("mnemopi", "/work/shop", tmp_path / "mnemopi.db", **given) as session:  # type: ignore[arg-type]
+        calls: list[Callable[[], object]] = [
+            lambda: session.recall("deploy"),
+            lambda: session.retain("deploy"),
+            lambda: session.memory("0" * 16),
+            session.memories,
+            lambda: session.change("forget", "0" * 16),
+        ]
+        for call in calls:
+            with pytest.raises(MemoryToolkitError, match="a folder of its path is a file"):
+                call()
 
 
 def recalled(path: Path) -> list[tuple[str, int, str | None]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ipy_memory.mnemopi.model_files import files_of, models_folder
+from ipy_memory.mnemopi.model_files import files_of, missing_of, models_folder
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,17 @@ def test_a_model_is_there_when_a_folder_of_its_name_holds_weights(tmp_path: Path
     split = add("models--qdrant--multilingual-e5-large-onnx", "snapshots/1/model.onnx_data")
     assert files_of(tmp_path, "BAAI/bge-base-en-v1.5") == [archive, repacked]
     assert files_of(tmp_path, "intfloat/multilingual-e5-large") == [split]
+
+
+def test_one_whole_copy_of_a_model_is_enough(tmp_path: Path) -> None:
+    model, first, second = "BAAI/bge-base-en-v1.5", tmp_path / "bge-base-en-v1.5", tmp_path / "x-bge-base-en-v1.5"
+    assert missing_of(tmp_path, model) == []
+    for folder, names in ((first, ["model.onnx"]), (second, ["model.onnx", "config.json"])):
+        (folder / "snapshots").mkdir(parents=True)
+        for name in names:
+            (folder / "snapshots" / name).touch()
+    assert missing_of(tmp_path, model) == ["tokenizer.json"]
+    (second / "snapshots" / "tokenizer.json").symlink_to(tmp_path / "never fetched")
+    assert missing_of(tmp_path, model) == ["tokenizer.json"]
+    (tmp_path / "never fetched").touch()
+    assert missing_of(tmp_path, model) == []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ipy_memory.clock import FixedClock
-from ipy_memory.errors import NewerBankError, NotABankError
+from ipy_memory.errors import NewerBankError, NotABankError, OlderBankError
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.schema import FULL_TEXT_TABLES, column_defaults, columns, create_schema
 
@@ -115,15 +115,19 @@ def test_older_bank_gets_its_columns_and_triggers() -> None:
         ("PRAGMA application_id = 7", NewerBankError),
         ("ALTER TABLE facts RENAME COLUMN object TO thing", NewerBankError),
         ("DROP TABLE working_memory", NotABankError),
+        ("DROP TABLE facts; CREATE TABLE facts (fact_id TEXT, subject TEXT)", OlderBankError),
+        ("DROP TABLE episodic_memory; CREATE TABLE episodic_memory (id TEXT, content TEXT)", OlderBankError),
+        ("DROP TABLE working_memory; CREATE TABLE working_memory (id TEXT, text TEXT)", NewerBankError),
     ],
 )
-def test_unknown_files_are_refused_and_not_touched(tmp_path: Path, change: str, error: type[Exception]) -> None:
+def test_files_of_another_form_are_refused_and_not_touched(tmp_path: Path, change: str, error: type[Exception]) -> None:
+    """C20: a file that lacks something is called older, one that has something new newer."""
     path = tmp_path / "mnemopi.db"
     clock = FixedClock(NOW)
     with Bank.open(path, "proj", clock=clock) as bank:
         if "facts" in change:
             bank.connection.executescript("DROP TRIGGER facts_ai; DROP TRIGGER facts_ad;")
-        bank.connection.execute(change)
+        bank.connection.executescript(change)
     before = path.read_bytes()
     for opening in (Bank.open, Bank.open_readonly):
         with pytest.raises(error) as caught:

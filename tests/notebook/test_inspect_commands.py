@@ -13,6 +13,7 @@ import pytest
 from ipy_memory.errors import (
     BankNotFoundError,
     ChangedSinceError,
+    CorruptBankError,
     EditRefusedError,
     MagicError,
     MemoryNotFoundError,
@@ -313,6 +314,29 @@ def test_stats_and_diagnose_begin_with_the_exact_tables(real: Notebook) -> None:
     assert "1 of 1 working memories are not summed up" in stats
     assert "24 hours" in stats
     assert plain(real, "%memory diagnose") == session.diagnose()
+
+
+def test_the_doctor_shows_every_bank_when_one_cannot_be_repaired(real: Notebook, tmp_path: Path) -> None:
+    """C20: the repair of the first bank is not hidden by the refusal of the second."""
+    real.run("%memory scope per-project-tagged")
+    stored(real, "The deploy target is fly.io")
+    real.run("%memory use mnemopi")
+    [bank] = (tmp_path / "mem" / "banks").rglob("mnemopi.db")
+    connection = sqlite3.connect(bank)
+    connection.execute("DROP INDEX idx_wm_session")
+    connection.commit()
+    connection.close()
+    shared = tmp_path / "mem" / "mnemopi.db"
+    shared.write_bytes(b"no database" * 1000)
+    ran = real.run("%memory doctor --repair")
+    assert ran.error is None
+    text = ran.outputs[0]["text/plain"]
+    assert f"{bank.parent.name}: added index idx_wm_session" in text
+    assert "Copy of the bank: " in text
+    assert "Not repaired: The file itself cannot be mended" in text
+    assert "1 faults in 2 banks." in text
+    assert shared.read_bytes() == b"no database" * 1000
+    assert isinstance(real.run("%memory doctor --repair --bank default").error, CorruptBankError)
 
 
 def test_the_doctor_mends_in_the_same_kernel(real: Notebook, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipy_memory.commands.grammar import Parsed, id_and_text
 from ipy_memory.commands.table import COMMANDS
-from ipy_memory.errors import ChangedSinceError, EditRefusedError, MagicError, MemoryNotFoundError
+from ipy_memory.errors import ChangedSinceError, MagicError
 from ipy_memory.mnemopi.reports import shown_path
 from ipy_memory.notebook.commands import handles
 from ipy_memory.notebook.variables import text_of, value_of
@@ -35,9 +35,6 @@ _ROWS = {
     "graph_edges": ("link", "links"),
 }
 """What a row of a table is called, one and several."""
-
-FACT = "facts are made from memories: change or forget the memory that it came from"
-"""What to do where a fact was to be edited."""
 
 
 @handles("update")
@@ -131,10 +128,6 @@ def _shown(done: Edited, content: str | None, copies: Sequence[str], *, dry: boo
     from ipy_memory.escape import visible
     from ipy_memory.notebook.result import TextResult
 
-    if done.status == "not_found":
-        raise MemoryNotFoundError(done.text, hint="%memory browse lists ids; only working memories can be changed")
-    if done.status == "not_editable":
-        raise EditRefusedError(done.text, hint=FACT)
     lines = [f"Dry run: nothing was written. It would say: {done.text}" if dry else done.text]
     notes = []
     if content is not None and done.before is not None:

@@ -181,8 +181,6 @@ class MemoryState(PanelState):
         )
 
     def _finish(self, edited: Edited) -> None:
-        if edited.status not in {"updated", "invalidated", "deleted"}:
-            raise EditRefusedError(edited.text, hint="only working memories of this bank can be changed or forgotten")
         self.last = None if edited.status == "deleted" else edited
         if edited.status == "deleted":
             self.memory = None

@@ -12,7 +12,6 @@ from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.inspect.ageing import consolidate_now
 from ipy_memory.inspect.selection import invalidate_all
-from ipy_memory.mnemopi.edit import Edited
 from ipy_memory.model import Hit, RetainItem
 from ipy_memory.notebook.panels.banks_state import BanksState
 from ipy_memory.notebook.panels.desk import Desk
@@ -372,16 +371,14 @@ def test_a_reflection_keeps_its_hits(desk: Desk) -> None:
     assert state.failed
 
 
-def test_an_edit_that_the_bank_refuses_is_an_error(
-    desk: Desk, session: MemorySession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_edit_of_a_memory_that_is_gone_is_an_error(desk: Desk, session: MemorySession, other: MemorySession) -> None:
     memory = MemoryState(desk)
     memory.open(id_of(session, HETZNER))
-    monkeypatch.setattr(session, "change", lambda *_, **__: Edited("x", "not_found"))
     memory.invalidate()
+    other.change("forget", memory.memory.id)  # type: ignore[union-attr]
     memory.attempt(memory.confirm)
     assert memory.failed
-    assert "Memory x was not found." in memory.status
+    assert "was not found." in memory.status
 
 
 @pytest.mark.claim("M-06")
