@@ -282,6 +282,10 @@ class Movable(Protocol):
         """Go on in another folder: the conversation so far stays with the old banks; tell whether they are others."""
         ...
 
+    def begin_after(self, messages: Sequence[Message]) -> None:
+        """Leave a conversation so far to the banks that hold it already."""
+        ...
+
 
 @runtime_checkable
 class FileKeeping(Protocol):

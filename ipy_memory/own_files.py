@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from ipy_memory.errors import MemoryToolkitError
+
+try:
+    import fcntl
+except ImportError:  # no POSIX
+    fcntl = None  # type: ignore[assignment]
 
 FOLDER = "ipy_memory"
 """The name of both folders."""
@@ -36,8 +41,6 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("trust.json", "state", "folders whose settings are trusted", "one line a folder", memory_text=False),
-        Kind("outbox.db", "state", "memories not yet confirmed by a server", "until sent or dropped", memory_text=True),
         Kind("trust.json", "state", "folders whose settings are trusted", "one entry a folder", memory_text=False),
         Kind("outbox.db", "state", "memories that no server has confirmed", "until sent or dropped", memory_text=True),
         Kind("copies", "state", "copies of banks before a change", "10 and one a day for each bank", memory_text=True),
@@ -115,6 +118,21 @@ def replace(path: Path, content: bytes) -> None:
     finally:
         with suppress(OSError):
             partial.unlink()
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a folder of ours while a file in it is read, changed and replaced."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    except OSError as error:
+        raise _refused(folder, error.strerror or "unknown reason") from error
+    try:
+        if fcntl is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _refused(path: Path, reason: str) -> MemoryToolkitError:

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 from weakref import WeakValueDictionary
@@ -38,8 +38,9 @@ from ipy_memory.jsdate import iso
 from ipy_memory.model import RetainItem, ToolResult
 from ipy_memory.paths import check_path, here, typed_path
 from ipy_memory.scoping.project import resolve_path
-from ipy_memory.session_turns import Pause, SessionLife, with_absolute_paths
+from ipy_memory.session_turns import SETTINGS_SOURCE, Pause, SessionLife, with_absolute_paths
 from ipy_memory.settings import agent_directory, load_settings
+from ipy_memory.settings_sources import read_sources, trust_folder
 from ipy_memory.settings_table import SETTINGS
 from ipy_memory.tools import (
     MEMORY_EDIT,
@@ -56,6 +57,7 @@ from ipy_memory.tools import (
     run_reflect,
     run_retain,
 )
+from ipy_memory.trust import real_folder, remove_trusted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from ipy_memory.mnemopi.vector_care import Reindexed
     from ipy_memory.mnemopi.vector_report import Vectors
     from ipy_memory.model import Memory
+    from ipy_memory.settings_sources import Standing
 
 log = logging.getLogger("ipy_memory")
 
@@ -124,6 +127,7 @@ class MemorySession(SessionLife):
             "settings": given,
             "session_id": self.session_id,
             "started": self.started,
+            "trust": self._trust_of(self.cwd),
         }
 
     def __repr__(self) -> str:
@@ -148,9 +152,11 @@ class MemorySession(SessionLife):
         """
         chosen = self.chosen
         if chosen not in SUPPORTED:
+            usual = 'choose one with `%memory use mnemopi` or open_session(backend="mnemopi")'
+            wanted = [one for one in self.settings.ignored() if one.name == "memory.backend"]
+            trusting = [f"the project's files choose {one.agent}, which counts after %memory trust" for one in wanted]
             raise NoBackendError(
-                f"No memory backend is chosen (memory.backend is {chosen}).",
-                hint='choose one with `%memory use mnemopi` or open_session(backend="mnemopi")',
+                f"No memory backend is chosen (memory.backend is {chosen}).", hint="; ".join([usual, *trusting])
             )
         if self.backend is None or self.backend.name != chosen:
             raise NotInitialisedError(text.not_initialised(TITLES[chosen]), hint="open the session anew")
@@ -191,7 +197,9 @@ class MemorySession(SessionLife):
         check_input(RECALL, {"query": query})
         limit = check_limit(RECALL, limit)
         backend = self._one_bank(bank) if bank is not None else None
-        return run_recall(self, query, backend=backend, limit=limit, touch=touch, cancel=cancel, traces=traces)
+        return self._noted(
+            run_recall(self, query, backend=backend, limit=limit, touch=touch, cancel=cancel, traces=traces)
+        )
 
     def reflect(
         self, query: str, context: str | None = None, *, touch: bool = True, bank: str | None = None
@@ -199,7 +207,7 @@ class MemorySession(SessionLife):
         """Answer a question from memory as a whole; the hits it used are in the result."""
         check_input(REFLECT, {"query": query} if context is None else {"query": query, "context": context})
         backend = self._one_bank(bank) if bank is not None else None
-        return run_reflect(self, query, context, backend=backend, touch=touch)
+        return self._noted(run_reflect(self, query, context, backend=backend, touch=touch))
 
     def retain(
         self,
@@ -234,7 +242,7 @@ class MemorySession(SessionLife):
                 [(failure.index, failure.content, failure.error) for failure in failures],
                 hint="the items are kept in session.failures",
             )
-        return result
+        return self._noted(result)
 
     def edit_memory(self, **given: Any) -> ToolResult:
         """Carry out the ``memory_edit`` tool: ``op``, ``id`` and what the operation needs (M-02 to M-04)."""
@@ -465,7 +473,82 @@ class MemorySession(SessionLife):
                 for name, value in known.items()
                 if value is not None
             ]
-        return rows
+        return [*rows, *self._settings_rows()]
+
+    def _settings_rows(self) -> list[StatusRow]:
+        """Return what the user should know of the settings: whether the folder is trusted, and what is ignored."""
+        settings, standing = self.settings, self.settings.standing
+        rows = []
+        if standing.state != "nothing":
+            since = f" since {standing.since[:10]}" if standing.since else " in this session"
+            words = {"trusted": f"yes,{since}", "untrusted": "no", "changed": "no longer: its guarded settings changed"}
+            rows.append(StatusRow("trusted folder", words[standing.state], standing.folder))
+        return rows + [StatusRow("settings", note) for note in settings.notes()]
+
+    def trust_folder(self, folder: str | os.PathLike[str] | None = None) -> Standing:
+        """Trust a folder to decide where memories go, as long as its guarded settings stay what they are.
+
+        The folder is remembered, for other sessions too; this one follows at once if the folder is its own.
+
+        Parameters
+        ----------
+        folder
+            The folder; the session's own by default.
+
+        Returns
+        -------
+        Standing
+            Which settings of which files are trusted; none where the folder's files set nothing guarded.
+
+        Raises
+        ------
+        MemoryToolkitError
+            What the files say has changed since this session read them: look at it first. Or the list of trusted
+            folders cannot be written.
+        """
+        named = self.cwd if folder is None else typed_path(os.fspath(folder), self.env)
+        check_path(named, "the folder")
+        own = real_folder(named) == real_folder(self.cwd)
+        seen = self.settings.standing.guarded
+        said = self._trust_of(self.cwd)
+        if own and read_sources(self.agent_dir, named, self.env, [], trust=said).standing.guarded != seen:
+            self.rebind()
+            raise MemoryToolkitError(
+                "The folder's settings have changed since they were read; it is not trusted yet.",
+                where=named,
+                hint="look at them, and trust it again",
+            )
+        standing = trust_folder(self.agent_dir, named, self.env, iso(self.clock.now_ms()))
+        if own:
+            self._trust = None
+            self.rebind()
+        return standing
+
+    def revoke_trust(self, folder: str | os.PathLike[str] | None = None) -> bool:
+        """End the trust of a folder, by default the session's own; return whether it was trusted.
+
+        Raises
+        ------
+        MemoryToolkitError
+            The list of trusted folders cannot be read or written.
+        """
+        named = self.cwd if folder is None else typed_path(os.fspath(folder), self.env)
+        own = real_folder(named) == real_folder(self.cwd)
+        revoked = remove_trusted(self.agent_dir, named)
+        if own:
+            revoked |= self._trust_of(self.cwd) is True
+            self._trust = None
+            self.rebind()
+        return revoked
+
+    def _noted(self, result: ToolResult) -> ToolResult:
+        """Add to an answer what nobody was told yet of the settings."""
+        told = [notice for notice in self.notices if notice.source == SETTINGS_SOURCE]
+        if not told:
+            return result
+        self.notices[:] = [notice for notice in self.notices if notice.source != SETTINGS_SOURCE]
+        notes = [*result.notes, *(notice.text for notice in told)]
+        return replace(result, notes=tuple(notes), attrs={**result.attrs, "notes": notes})
 
     def _one_bank(self, bank: str) -> Backend:
         backend = self.live_backend()
@@ -529,6 +612,7 @@ def open_session(
     resumed: bool | None = None,
     embedder: Embedder | None = None,
     completion: Callable[[str], str | None] | None = None,
+    trust: bool | None = None,
 ) -> MemorySession:
     """Open an agent session on its memory; nothing is read, made or sent before it is needed.
 
@@ -559,6 +643,9 @@ def open_session(
         Computes vectors in place of the configured endpoint.
     completion
         A language model for fact extraction: prompt to answer.
+    trust
+        Whether the project's files may decide where memories go and which keys are used: for this session, and
+        remembered nowhere. By default that counts what ``%memory trust`` or :meth:`MemorySession.trust_folder` said.
 
     Raises
     ------
@@ -576,7 +663,7 @@ def open_session(
         given["memory.backend"] = backend
     if database is not None:
         given["mnemopi.dbPath"] = typed_path(os.fspath(database), env)
-    resolved = load_settings(agent, folder, env, given)
+    resolved = load_settings(agent, folder, env, given, trust=trust)
     session = MemorySession(
         resolved,
         cwd=folder,
@@ -590,8 +677,10 @@ def open_session(
         resumed=session_id is not None if resumed is None else resumed,
         embedder=embedder,
         completion=completion,
+        trust=trust,
     )
     session.install_backend()
+    session._tell_settings()
     _SESSIONS[session._key] = session
     return session
 

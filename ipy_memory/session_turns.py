@@ -18,6 +18,7 @@ from ipy_memory.jsdate import iso
 from ipy_memory.paths import check_path, here, typed_path
 from ipy_memory.scoping.project import resolve_path
 from ipy_memory.settings import Settings, load_settings
+from ipy_memory.trust import real_folder
 from ipy_memory.turns import Message
 
 if TYPE_CHECKING:
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
     from ipy_memory.model import Failure
 
 log = logging.getLogger("ipy_memory")
+
+
+SETTINGS_SOURCE = "Settings"
+"""The source of notices on what settings files say."""
+_MOST_NOTES = 12
 
 
 class Notice(NamedTuple):
@@ -147,6 +153,7 @@ class SessionLife:
         resumed: bool = False,
         embedder: Embedder | None = None,
         completion: Callable[[str], str | None] | None = None,
+        trust: bool | None = None,
     ) -> None:
         self.settings = settings
         self.cwd = cwd
@@ -164,6 +171,9 @@ class SessionLife:
         self.backend: LivingBackend | None = None
         self._pause = Pause()
         self._key = os.urandom(8).hex()
+        self._trust = trust
+        self._trust_folder = settings.standing.folder
+        self._told: set[str] = set()
         self._embedder = embedder
         self._completion = completion
         self._begun = False
@@ -218,6 +228,16 @@ class SessionLife:
         """Keep a notice for a person, and log it."""
         log.log(logging.WARNING if level == "warning" else logging.INFO, "%s: %s", source, message)
         self.notices.append(Notice(level, message, source))
+
+    def _tell_settings(self) -> None:
+        """Keep a notice of what the user should know of the settings, each sentence once in a session."""
+        new = [note for note in self.settings.notes() if note not in self._told]
+        self._told.update(new)
+        shown = new if len(new) <= _MOST_NOTES else new[: _MOST_NOTES - 1]
+        self.notices += [Notice("warning", note, SETTINGS_SOURCE) for note in shown]
+        if len(shown) < len(new):
+            more = f"{len(new) - len(shown)} more notes on the settings: %memory status shows them"
+            self.notices.append(Notice("warning", more, SETTINGS_SOURCE))
 
     def turn(self, prompt: str) -> Turn:
         """Return one turn of the conversation, to be used in a ``with`` statement.
@@ -306,6 +326,10 @@ class SessionLife:
             self._begun = False
         self.settings = settings
 
+    def _trust_of(self, folder: str) -> bool | None:
+        """Return what the caller said of a folder; a yes is for the folder that the session was opened in."""
+        return self._trust if not self._trust or real_folder(folder) == self._trust_folder else None
+
     def rebind(self, cwd: str | os.PathLike[str] | None = None, changes: Mapping[str, object] | None = None) -> None:
         """Go on in another folder or another scope, with the project settings that belong to it.
 
@@ -327,19 +351,22 @@ class SessionLife:
         if cwd is not None:
             folder = check_path(resolve_path(typed_path(os.fspath(cwd), self.env)), "the project folder")
         given = {name: entry.value for name, entry in self.settings.session.items()}
-        settings = load_settings(self.agent_dir, folder, self.env, given)
+        settings = load_settings(self.agent_dir, folder, self.env, given, trust=self._trust_of(folder))
         settings = settings.with_overrides(with_absolute_paths(changes or {}))
         if self.paused:
             self._pause.leave(self.messages)
         log = self._pause.kept(self.messages)
         same = self.backend is not None and self.backend.name == settings.get("memory.backend")
-        if not same:
+        if not (same := same and settings.engine() == self.settings.engine()):
             self.close()
         elif isinstance(self.backend, Movable):
             self._begun &= not self.backend.move(settings, self.agent_dir, folder, log)
         self.settings, self.cwd = settings, folder
         if not same:
             self.install_backend()
+            if isinstance(self.backend, Movable):
+                self.backend.begin_after(log)
+        self._tell_settings()
 
     def clear_files(self, *, rescued: Sequence[str] = ()) -> list[Path]:
         """Return the files that :meth:`clear` would delete; none where the banks are on a server."""

@@ -1,14 +1,22 @@
-"""Every setting: name, type, default, allowed values, environment name, help. No default is written elsewhere."""
+"""Every setting: name, type, default, allowed values, environment name, help, and who may set it.
+
+No default and no such rule is written elsewhere.
+"""
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from ipy_memory import js
+
 Value = str | bool | int | float | tuple[str, ...] | None
 Kind = Literal["enum", "string", "boolean", "number", "array"]
+Guard = Literal["never", "always", "on", "off"]
+"""Which values of a setting a project's files may give only once the user trusts the folder."""
 
 _EXPECTED = {"boolean": "true or false", "number": "a number", "string": "a text", "array": "a list of texts"}
 
@@ -22,7 +30,11 @@ class Setting:
 
     ``label`` and ``description`` are those of the agent's own settings screen, where it shows the setting;
     ``note`` stands in for a missing description. ``env_last`` marks a variable that counts only where no file
-    says anything (C-02), ``ours`` a setting that the agent does not know.
+    says anything, ``ours`` a setting that the agent does not know, ``empty`` what an empty value means where the
+    type does not say it, ``goes_to`` the setting whose address a key is sent to, ``unused`` why it changes nothing.
+
+    ``guard`` says what a project's files may not set by themselves, because it decides where data or keys go, which
+    account or file is used, or what is stored: any value, or only one that switches something on or off.
     """
 
     name: str
@@ -36,6 +48,16 @@ class Setting:
     description: str | None = None
     note: str = ""
     ours: bool = False
+    guard: Guard = "never"
+    goes_to: str | None = None
+    unused: str = ""
+    empty: Literal["by type", "default", "blank"] = "by type"
+
+    def guards(self, value: Value) -> bool:
+        """Return whether a project's files may give this value only in a trusted folder."""
+        if self.guard in {"on", "off"}:
+            return value is (self.guard == "on")
+        return self.guard == "always"
 
     @property
     def help(self) -> str:
@@ -46,6 +68,46 @@ class Setting:
     def expected(self) -> str:
         """Return what a value has to be, in words."""
         return f"one of {', '.join(self.values)}" if self.type == "enum" else _EXPECTED[self.type]
+
+    def read(self, given: object, written: str | None) -> Reading:
+        """Return what a value in a settings file means, which is what the agent makes of it.
+
+        Parameters
+        ----------
+        given
+            The value as JSON or YAML has it.
+        written
+            A single value as it is written in the file.
+        """
+        wrong = f"must be {self.expected}"
+        if given is None and self.empty != "by type":
+            return Reading(self.default if self.empty == "default" else "")
+        match self.type, given:
+            case "boolean", bool():
+                return Reading(given)
+            case "boolean", None:
+                return Reading(False)
+            case "boolean", _:
+                on = given not in ("", 0)
+                return Reading(on, f"{wrong}; the agent reads this value as {str(on).lower()}")
+            case "number", str() | bool() | int() | float() | None:
+                read = number(js.to_number(given) if isinstance(given, str) else given or 0)
+                if read is not None:
+                    odd = isinstance(given, bool)
+                    return Reading(read, f"{wrong}; the agent reads this value as {read}" if odd else "")
+            case "string", None:
+                return Reading(None)
+            case "string", bool() | int() | float():
+                return Reading(written, f"{wrong}: put it in quotes; the agent does not read it as a text")
+            case "array", None:
+                return Reading(())
+            case _ if (value := self.typed(given)) is not None:
+                return Reading(value)
+        return Reading(self.default, f"{wrong}; its default is used{self._nearest(given)}", usable=False)
+
+    def _nearest(self, given: object) -> str:
+        near = difflib.get_close_matches(given.lower(), self.values, n=1) if isinstance(given, str) else []
+        return f" (did you mean {near[0]}?)" if near else ""
 
     def typed(self, given: object) -> Value:
         """Return a value in the form this setting has, or ``None`` where it is no value of the setting."""
@@ -63,11 +125,20 @@ class Setting:
         return None
 
 
+class Reading(NamedTuple):
+    """What a value in a settings file means, and what is wrong with it; the default where it is not ``usable``."""
+
+    value: Value
+    problem: str = ""
+    usable: bool = True
+
+
 class Sourced(NamedTuple):
-    """A value and where it comes from."""
+    """A value and where it comes from; ``project`` marks what a project's own file says."""
 
     value: Value
     origin: str
+    project: bool = False
 
 
 Layer = Mapping[str, Sourced]
@@ -91,18 +162,21 @@ _ROWS = (
         values=("off", "local", "hindsight", "mnemopi", "sharpshooter"),
         label="Memory Backend",
         description="Off, local summary pipeline, Mnemopi SQLite, Hindsight remote memory, or Sharpshooter",
+        guard="always",
     ),
     Setting(
         "mnemopi.dbPath",
         "string",
         label="Mnemopi DB Path",
         description="Optional SQLite DB path. Defaults to the agent memories directory.",
+        guard="always",
     ),
     Setting(
         "mnemopi.bank",
         "string",
         label="Mnemopi Bank",
         description="Optional shared bank base name. Per-project modes derive project-local banks from it.",
+        guard="always",
     ),
     Setting(
         "mnemopi.scoping",
@@ -125,6 +199,7 @@ _ROWS = (
             "Local embedding model family. en = stronger English model; multilingual = cross-language model. Changing"
             " this rebuilds existing memory embeddings on next start."
         ),
+        guard="always",
     ),
     Setting(
         "mnemopi.autoRecall",
@@ -132,6 +207,7 @@ _ROWS = (
         True,
         label="Mnemopi Auto Recall",
         description="Recall local memories into the first turn of each session",
+        guard="on",
     ),
     Setting(
         "mnemopi.autoRetain",
@@ -139,6 +215,7 @@ _ROWS = (
         True,
         label="Mnemopi Auto Retain",
         description="Retain completed conversation turns into local Mnemopi memory",
+        guard="on",
     ),
     Setting(
         "mnemopi.polyphonicRecall",
@@ -146,6 +223,7 @@ _ROWS = (
         False,
         label="Mnemopi Polyphonic Recall",
         description="Enable 4-voice recall (vector, graph, fact, temporal) fused with reciprocal rank fusion",
+        unused="it changes no recall",
     ),
     Setting(
         "mnemopi.enhancedRecall",
@@ -153,6 +231,7 @@ _ROWS = (
         False,
         label="Mnemopi Enhanced Recall",
         description="Enable the tiered query result cache for repeated and similar recall queries",
+        unused="it changes no recall",
     ),
     Setting(
         "mnemopi.proactiveLinking",
@@ -170,6 +249,7 @@ _ROWS = (
         False,
         label="Mnemopi Disable Embeddings",
         description="Force deterministic FTS-only recall instead of vector embeddings",
+        guard="off",
     ),
     Setting(
         "mnemopi.embeddingModel",
@@ -181,12 +261,16 @@ _ROWS = (
             "Advanced: explicit embedding model id that overrides the variant. Leave empty to use "
             "mnemopi.embeddingVariant."
         ),
+        guard="always",
     ),
     Setting(
         "mnemopi.embeddingApiUrl",
         "string",
         label="Mnemopi Embedding API URL",
         description="Optional OpenAI-compatible embedding endpoint passed to Mnemopi",
+        guard="always",
+        env="MNEMOPI_EMBEDDING_API_URL",
+        env_last=True,
     ),
     Setting(
         "mnemopi.embeddingApiKey",
@@ -194,6 +278,10 @@ _ROWS = (
         credential=True,
         label="Mnemopi Embedding API Key",
         description="Optional embedding API key passed to Mnemopi",
+        guard="always",
+        goes_to="mnemopi.embeddingApiUrl",
+        env="MNEMOPI_EMBEDDING_API_KEY",
+        env_last=True,
     ),
     Setting(
         "mnemopi.llmMode",
@@ -205,12 +293,14 @@ _ROWS = (
             "Use no LLM, the online tiny model (the TINY role from /models, else @smol), or a remote OpenAI-"
             "compatible endpoint"
         ),
+        guard="always",
     ),
     Setting(
         "mnemopi.llmBaseUrl",
         "string",
         label="Mnemopi LLM Base URL",
         description="Optional OpenAI-compatible LLM endpoint for Mnemopi remote mode",
+        guard="always",
     ),
     Setting(
         "mnemopi.llmApiKey",
@@ -218,12 +308,15 @@ _ROWS = (
         credential=True,
         label="Mnemopi LLM API Key",
         description="Optional LLM API key for Mnemopi remote mode",
+        guard="always",
+        goes_to="mnemopi.llmBaseUrl",
     ),
     Setting(
         "mnemopi.llmModel",
         "string",
         label="Mnemopi LLM Model",
         description="Optional LLM model name for Mnemopi remote mode",
+        guard="always",
     ),
     Setting("mnemopi.retainEveryNTurns", "number", 4, note="User turns between two automatic retentions; at least 1"),
     Setting(
@@ -239,7 +332,13 @@ _ROWS = (
         5000,
         note="Room for memory in the instructions, in tokens of about four characters; at least 256",
     ),
-    Setting("mnemopi.debug", "boolean", False, note="Log more of what the local engine does"),
+    Setting(
+        "mnemopi.debug",
+        "boolean",
+        False,
+        note="Log more of what the local engine does",
+        unused="this package logs the same without it",
+    ),
     Setting(
         "hindsight.apiUrl",
         "string",
@@ -247,6 +346,8 @@ _ROWS = (
         env="HINDSIGHT_API_URL",
         label="Hindsight API URL",
         description="Hindsight server URL (Cloud or self-hosted)",
+        guard="always",
+        empty="blank",
     ),
     Setting(
         "hindsight.apiToken",
@@ -255,6 +356,8 @@ _ROWS = (
         credential=True,
         label="Hindsight API Token",
         description="Bearer token for authenticated Hindsight servers",
+        guard="always",
+        goes_to="hindsight.apiUrl",
     ),
     Setting(
         "hindsight.bankId",
@@ -262,8 +365,14 @@ _ROWS = (
         env="HINDSIGHT_BANK_ID",
         label="Hindsight Bank ID",
         description="Memory bank identifier (default: project name)",
+        guard="always",
     ),
-    Setting("hindsight.bankIdPrefix", "string", note="Put before the bank id with a dash; blank for none"),
+    Setting(
+        "hindsight.bankIdPrefix",
+        "string",
+        note="Put before the bank id with a dash; blank for none",
+        guard="always",
+    ),
     Setting(
         "hindsight.scoping",
         "enum",
@@ -281,9 +390,13 @@ _ROWS = (
         "string",
         env="HINDSIGHT_BANK_MISSION",
         note="What the bank is for, told to the server when the bank is first used",
+        guard="always",
     ),
     Setting(
-        "hindsight.retainMission", "string", note="What the server should keep, told to it when the bank is first used"
+        "hindsight.retainMission",
+        "string",
+        note="What the server should keep, told to it when the bank is first used",
+        guard="always",
     ),
     Setting(
         "hindsight.autoRecall",
@@ -292,6 +405,7 @@ _ROWS = (
         env="HINDSIGHT_AUTO_RECALL",
         label="Hindsight Auto Recall",
         description="Recall memories on the first turn of each session",
+        guard="on",
     ),
     Setting(
         "hindsight.autoRetain",
@@ -300,6 +414,7 @@ _ROWS = (
         env="HINDSIGHT_AUTO_RETAIN",
         label="Hindsight Auto Retain",
         description="Retain transcript every N turns and at session boundaries",
+        guard="on",
     ),
     Setting(
         "hindsight.retainMode",
@@ -318,7 +433,14 @@ _ROWS = (
         note="User turns between two automatic retentions",
     ),
     Setting("hindsight.retainOverlapTurns", "number", 2, note="Earlier turns sent along with each last-turn retention"),
-    Setting("hindsight.retainContext", "string", "omp", note="The context of items that bring none"),
+    Setting(
+        "hindsight.retainContext",
+        "string",
+        "omp",
+        note="The context of items that bring none",
+        guard="always",
+        empty="default",
+    ),
     Setting(
         "hindsight.recallBudget",
         "enum",
@@ -333,6 +455,7 @@ _ROWS = (
         1024,
         env="HINDSIGHT_RECALL_MAX_TOKENS",
         note="Most tokens of memories in one answer",
+        empty="default",
     ),
     Setting(
         "hindsight.recallContextTurns",
@@ -349,13 +472,21 @@ _ROWS = (
         note="Longest automatic query; 0 for no limit",
     ),
     Setting("hindsight.recallTypes", "array", ("world", "experience"), note="Kinds of memories to recall"),
-    Setting("hindsight.debug", "boolean", False, env="HINDSIGHT_DEBUG", note="Log more of what the client does"),
+    Setting(
+        "hindsight.debug",
+        "boolean",
+        False,
+        env="HINDSIGHT_DEBUG",
+        note="Log more of what the client does",
+        unused="this package logs the same without it",
+    ),
     Setting(
         "hindsight.requestTimeoutMs",
         "number",
         30_000,
         env="HINDSIGHT_REQUEST_TIMEOUT_MS",
         note="Longest wait for a request without a limit of its own",
+        empty="default",
     ),
     Setting(
         "hindsight.reflectTimeoutMs",
@@ -363,6 +494,7 @@ _ROWS = (
         120_000,
         env="HINDSIGHT_REFLECT_TIMEOUT_MS",
         note="Longest wait for a reflection",
+        empty="default",
     ),
     Setting(
         "hindsight.recallTimeoutMs",
@@ -370,6 +502,7 @@ _ROWS = (
         30_000,
         env="HINDSIGHT_RECALL_TIMEOUT_MS",
         note="Longest wait for a recall",
+        empty="default",
     ),
     Setting(
         "hindsight.retainTimeoutMs",
@@ -377,6 +510,7 @@ _ROWS = (
         60_000,
         env="HINDSIGHT_RETAIN_TIMEOUT_MS",
         note="Longest wait for a batch to be accepted",
+        empty="default",
     ),
     Setting(
         "hindsight.mentalModelsEnabled",

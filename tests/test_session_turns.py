@@ -548,6 +548,8 @@ def test_another_folder_brings_its_own_settings_and_keeps_what_a_person_set(worl
     (other / ".omp" / "config.yml").write_text("mnemopi:\n  bank: team\n  retainEveryNTurns: 9\n")
     session = world.open("mnemopi", every=2)
     session.rebind(other)
+    assert session.live_backend().retain_bank.startswith("other-")
+    session.trust_folder()
     assert session.live_backend().retain_bank.startswith("team-other-")
     assert session.settings.get("mnemopi.retainEveryNTurns") == 2
     (other / ".omp" / "config.yml").write_text("memory:\n  backend: 'off'\n")

@@ -196,7 +196,7 @@ class TestEndpoint:
             with opened(tmp_path, env=env, embeddingApiUrl=stub.url) as session:
                 session.recall(query)
                 session.retain(query)
-            (agent / "config.yml").write_text("mnemopi.embeddingModel: of/file\n")
+            (agent / "config.yml").write_text("mnemopi: {embeddingModel: of/file}\n")
         assert [body["model"] for _, body in stub.requests] == ["of/env", "of/file", "of/file"]
         assert [(content, model) for content, model, _ in stored(tmp_path)] == [("one", "of/env"), ("two", "of/file")]
 

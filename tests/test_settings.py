@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import logging
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from ipy_memory.errors import SettingsError
 from ipy_memory.settings import Settings, agent_directory, hindsight_config, load_settings, mnemopi_config
@@ -31,10 +27,11 @@ class Place:
         (self.project / ".omp").mkdir(parents=True)
         self.agent_file = self.agent / "config.yml"
         self.project_file = self.project / ".omp" / "config.yml"
+        self.trust: bool | None = None
 
     def load(self, env: Mapping[str, str] | None = None, **overrides: object) -> Settings:
         given = {name.replace("__", "."): value for name, value in overrides.items()}
-        return load_settings(self.agent, self.project, env or {}, given)
+        return load_settings(self.agent, self.project, env or {}, given, trust=self.trust)
 
     def read(self, text: str) -> Settings:
         self.agent_file.write_text(text, encoding="utf-8")
@@ -99,7 +96,9 @@ def test_precedence(place: Place) -> None:
     assert (place.load().get(name), place.load().origin(name)) == (None, "default")
     place.agent_file.write_text("theme: dark\nhindsight:\n  bankId: of-agent\n")
     assert (place.load().get(name), place.load().origin(name)) == ("of-agent", f"{place.agent_file}:3")
-    place.project_file.write_text("hindsight.bankId: of-project\n")
+    place.project_file.write_text("hindsight: {bankId: of-project}\n")
+    assert (place.load().get(name), place.load().origin(name)) == ("of-agent", f"{place.agent_file}:3")
+    place.trust = True
     assert (place.load().get(name), place.load().origin(name)) == ("of-project", f"{place.project_file}:1")
     found = place.load(env)
     assert (found.get(name), found.origin(name)) == ("of-env", "environment HINDSIGHT_BANK_ID")
@@ -113,171 +112,27 @@ def test_precedence(place: Place) -> None:
 def test_a_file_s_embedding_model_wins_over_the_variable(place: Place) -> None:
     env = {"MNEMOPI_EMBEDDING_MODEL": " of/env "}
     assert mnemopi_config(place.load(env), "/a").embedding_model == "of/env"
-    place.agent_file.write_text("mnemopi.embeddingModel: of/file\n")
+    place.agent_file.write_text("mnemopi: {embeddingModel: of/file}\n")
     assert mnemopi_config(place.load(env), "/a").embedding_model == "of/file"
-    place.project_file.write_text("mnemopi.embeddingModel: '  '\n")
+    place.trust = True
+    place.project_file.write_text("mnemopi: {embeddingModel: '  '}\n")
     assert mnemopi_config(place.load(env), "/a").embedding_model == "of/file"
     assert mnemopi_config(place.load(env, mnemopi__embeddingModel="mine"), "/a").embedding_model == "mine"
     place.agent_file.unlink()
     assert place.load(env).origin("mnemopi.embeddingModel") == "environment MNEMOPI_EMBEDDING_MODEL"
-    place.project_file.write_text("mnemopi.embeddingVariant: multilingual\n")
+    place.project_file.write_text("mnemopi: {embeddingVariant: multilingual}\n")
     assert mnemopi_config(place.load(), "/a").embedding_model == "intfloat/multilingual-e5-large"
 
 
 @pytest.mark.claim("C-02")
 def test_the_second_file_name_counts_only_without_the_first(place: Place) -> None:
     second = place.agent / "config.yaml"
-    second.write_text("mnemopi.bank: second\n")
+    second.write_text("mnemopi: {bank: second}\n")
     assert place.load().get("mnemopi.bank") == "second"
-    place.agent_file.write_text("mnemopi.bank: first\n")
+    place.agent_file.write_text("mnemopi: {bank: first}\n")
     assert place.load().get("mnemopi.bank") == "first"
     place.agent_file.write_text("{")
     assert place.load().get("mnemopi.bank") is None
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "mnemopi:\n  bank: x\n  recallLimit: 5\n",
-        "mnemopi.bank: x\nmnemopi.recallLimit: 5\n",
-        "mnemopi.bank: y\nmnemopi:\n  recallLimit: 5\n  bank: x\n",
-        "base: &base {bank: x, recallLimit: 5}\nmnemopi: *base\n",
-        '{"mnemopi": {"bank": "x", "recallLimit": 5.0}}',
-    ],
-)
-def test_nested_and_flat_forms_mean_the_same(place: Place, text: str) -> None:
-    found = place.read(text)
-    assert (found.get("mnemopi.bank"), found.get("mnemopi.recallLimit"), found.warnings) == ("x", 5, ())
-
-
-@pytest.mark.parametrize(
-    ("text", "name", "value"),
-    [
-        ("memory: {backend: off}", "memory.backend", "off"),
-        ("memory.backend: 'off'", "memory.backend", "off"),
-        ("mnemopi: {bank: no}", "mnemopi.bank", "no"),
-        ("mnemopi: {bank: yes}", "mnemopi.bank", "yes"),
-        ("mnemopi: {bank: on}", "mnemopi.bank", "on"),
-        ("mnemopi: {bank: 007}", "mnemopi.bank", "007"),
-        ("mnemopi: {bank: 1.10}", "mnemopi.bank", "1.10"),
-        ("mnemopi: {bank: true}", "mnemopi.bank", "true"),
-        ("mnemopi: {bank: 2026-06-01}", "mnemopi.bank", "2026-06-01"),
-        ("mnemopi: {bank: }", "mnemopi.bank", None),
-        ("mnemopi: {bank: ~}", "mnemopi.bank", None),
-        ("mnemopi: {bank: 'null'}", "mnemopi.bank", "null"),
-        ("hindsight: {apiUrl: ''}", "hindsight.apiUrl", ""),
-        ("hindsight: {apiUrl: }", "hindsight.apiUrl", "http://localhost:8888"),
-        ("mnemopi: {autoRecall: False}", "mnemopi.autoRecall", False),
-        ("mnemopi: {recallLimit: 0x10}", "mnemopi.recallLimit", 16),
-        ("mnemopi: {recallLimit: 0o17}", "mnemopi.recallLimit", 15),
-        ("mnemopi: {recallLimit: 010}", "mnemopi.recallLimit", 10),
-        ("mnemopi: {recallLimit: 1e1}", "mnemopi.recallLimit", 10),
-        ("mnemopi: {recallLimit: 2.5}", "mnemopi.recallLimit", 2.5),
-        ("hindsight: {recallTypes: [world, opinion]}", "hindsight.recallTypes", ("world", "opinion")),
-        ("hindsight: {recallTypes: []}", "hindsight.recallTypes", ()),
-    ],
-)
-def test_values_have_their_yaml_1_2_meaning(place: Place, text: str, name: str, value: object) -> None:
-    found = place.read(text)
-    assert found.get(name) == value
-    assert type(found.get(name)) is type(value)
-    assert found.warnings == ()
-
-
-@pytest.mark.claim("C-06", "S-11")
-@pytest.mark.parametrize(
-    ("line", "fallback"),
-    [
-        ("hindsight.scoping: Global", "per-project-tagged"),
-        ("mnemopi.scoping: weird", "per-project"),
-        ("hindsight.retainMode: Last-Turn", "full-session"),
-        ("hindsight.recallBudget: 3", "mid"),
-        ("memory.backend: false", "off"),
-        ("mnemopi.autoRecall: yes", True),
-        ("mnemopi.autoRecall: 'true'", True),
-        ("mnemopi.recallLimit: many", 8),
-        ("mnemopi.recallLimit: .inf", 8),
-        ("mnemopi.recallLimit: !!int abc", 8),
-        ("mnemopi.recallLimit: true", 8),
-        ("hindsight.recallTypes: world", ("world", "experience")),
-        ("hindsight.recallTypes: [world, 3]", ("world", "experience")),
-        ("hindsight.recallTypes: [[a]]", ("world", "experience")),
-        ("mnemopi.bank: [a]", None),
-        ("hindsight.apiUrl: {a: b}", "http://localhost:8888"),
-    ],
-)
-def test_an_impossible_value_warns_with_its_line_and_falls_back(
-    place: Place, line: str, fallback: object, caplog: pytest.LogCaptureFixture
-) -> None:
-    name = line.split(":")[0]
-    found = place.read(f"# a comment\n{line}\n")
-    (warning,) = found.warnings
-    assert warning == f"{place.agent_file}, line 2: {name} must be {SETTINGS[name].expected}; its default is used"
-    assert (found.get(name), found.origin(name)) == (fallback, "default")
-    assert [(record.name, record.levelno, record.message) for record in caplog.records] == [
-        ("ipy_memory.settings", logging.WARNING, warning)
-    ]
-
-
-def test_an_unknown_name_of_ours_is_told_and_all_others_are_not_our_business(place: Place) -> None:
-    found = place.read("theme: dark\nmnemopi:\n  recalLimit: 3\n? [a, b]\n: c\nmodel: {mnemopi: 4}\nmemory: 5\n")
-    assert found.warnings == (
-        f"{place.agent_file}, line 3: mnemopi.recalLimit is no known setting",
-        f"{place.agent_file}, line 7: memory is no known setting",
-    )
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"mnemopi:\n  bank: x\n bad: [\n", ", line 3: not valid YAML; its settings are not used"),
-        (b"mnemopi: {bank: x\n", ", line 2: not valid YAML; its settings are not used"),
-        (b"a: *nowhere\n", ", line 1: not valid YAML; its settings are not used"),
-        (b"a: 1\n---\nb: 2\n", ", line 2: not valid YAML; its settings are not used"),
-        (b"- a\n- b\n", ", line 1: no mapping of settings; its settings are not used"),
-        (b"just text", ", line 1: no mapping of settings; its settings are not used"),
-        (b"\xff\xfe\xfa", " is not valid YAML; its settings are not used"),
-        (b"a: \x00", " is not valid YAML; its settings are not used"),
-        (b'a: "\\UFFFFFFFF"', " is not valid YAML; its settings are not used"),
-        (b"[" * 100_000, " is not valid YAML; its settings are not used"),
-        (b"#" * (1 << 20) + b"\n", " is no file of at most 1 MiB; its settings are not used"),
-    ],
-)
-def test_a_bad_file_is_one_warning_and_never_fatal(place: Place, content: bytes, said: str) -> None:
-    place.agent_file.write_bytes(content)
-    place.project_file.write_text("mnemopi.bank: good\n")
-    found = place.load()
-    assert found.warnings == (f"{place.agent_file}{said}",)
-    assert found.get("mnemopi.bank") == "good"
-
-
-@pytest.mark.parametrize("content", ["", "# nothing\n", "~\n", "{}\n"])
-def test_an_empty_file_says_nothing(place: Place, content: str) -> None:
-    assert place.read(content).warnings == ()
-
-
-def test_what_is_no_regular_file_is_not_opened(place: Place) -> None:
-    os.mkfifo(place.agent_file)
-    place.project_file.mkdir()
-    said = "is no file of at most 1 MiB; its settings are not used"
-    assert place.load().warnings == (f"{place.agent_file} {said}", f"{place.project_file} {said}")
-
-
-def test_aliases_that_bite_their_tail_end(place: Place) -> None:
-    found = place.read("mnemopi: &m\n  mnemopi: *m\n  bank: x\nhindsight: &h {recallTypes: &r [*r]}\n")
-    assert found.get("mnemopi.bank") == "x"
-    assert found.get("hindsight.recallTypes") == ("world", "experience")
-
-
-@given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_file_stops_a_session(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    root = tmp_path_factory.getbasetemp() / "any"
-    root.mkdir(exist_ok=True)
-    (root / "config.yml").write_bytes(content)
-    found = load_settings(root, root, {})
-    assert len(found.table()) == len(SETTINGS)
-    assert (root / "config.yml").read_bytes() == content
 
 
 @pytest.mark.claim("C-09")
@@ -285,7 +140,8 @@ def test_the_environment_names_are_the_recorded_ones() -> None:
     cases = json.loads((GOLDEN / "settings_hindsight.json").read_text())["cases"]
     recorded = next(case for case in cases if case["name"] == "all env")["input"]["env"]
     named = {setting.env for setting in SETTINGS.values() if setting.env}
-    assert named == {*recorded, "MNEMOPI_EMBEDDING_MODEL"}
+    ours = {f"MNEMOPI_EMBEDDING_{name}" for name in ("MODEL", "API_URL", "API_KEY")}
+    assert named == {*recorded, *ours}
 
 
 @pytest.mark.claim("C-06", "C-09")
@@ -348,7 +204,7 @@ def test_an_unknown_name_in_the_session_is_an_error_with_the_nearest() -> None:
 
 @pytest.mark.claim("C-02")
 def test_files_are_never_written_and_session_values_do_not_stay(place: Place) -> None:
-    place.agent_file.write_text("mnemopi.bank: x\n")
+    place.agent_file.write_text("mnemopi: {bank: x}\n")
     before = {path: path.stat().st_mtime_ns for path in place.agent.parent.rglob("*")}
     assert place.load(mnemopi__bank="y").get("mnemopi.bank") == "y"
     assert place.load().get("mnemopi.bank") == "x"
@@ -383,7 +239,7 @@ def test_the_agent_directory() -> None:
 
 def test_yaml_is_imported_only_for_a_file(tmp_path: Path) -> None:
     (tmp_path / "with").mkdir()
-    (tmp_path / "with" / "config.yml").write_text("mnemopi.bank: x\n")
+    (tmp_path / "with" / "config.yml").write_text("mnemopi: {bank: x}\n")
     program = (
         "import sys; from ipy_memory.settings import load_settings; "
         "load_settings(sys.argv[1], sys.argv[1], {}); print('yaml' in sys.modules)"
@@ -391,3 +247,197 @@ def test_yaml_is_imported_only_for_a_file(tmp_path: Path) -> None:
     for name, expected in (("without", "False"), ("with", "True")):
         command = [sys.executable, "-c", program, str(tmp_path / name)]
         assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == expected
+
+
+# Keys and where they go ---------------------------------------------------------------------------------------------
+
+PAIRS = {
+    "hindsight.apiToken": "hindsight.apiUrl",
+    "mnemopi.embeddingApiKey": "mnemopi.embeddingApiUrl",
+    "mnemopi.llmApiKey": "mnemopi.llmBaseUrl",
+}
+MINE, THEIRS = "https://mine.example/v1", "https://theirs.example/v1"
+pairs = pytest.mark.parametrize(("key", "address"), [*PAIRS.items()])
+
+
+def said(**values: str) -> str:
+    """Return a settings file; ``hindsight_apiUrl`` stands for ``hindsight.apiUrl``."""
+    sections: dict[str, dict[str, str]] = {}
+    for name, value in values.items():
+        section, _, rest = name.replace("_", ".", 1).partition(".")
+        sections.setdefault(section, {})[rest] = value
+    return json.dumps(sections)
+
+
+def name_of(setting: str) -> str:
+    return setting.replace(".", "_", 1)
+
+
+@pairs
+def test_a_user_s_key_never_goes_to_an_address_that_a_project_chose(place: Place, key: str, address: str) -> None:
+    """A02: not even in a trusted folder."""
+    place.trust = True
+    place.agent_file.write_text(said(**{name_of(key): "user-key", name_of(address): MINE}))
+    assert (place.load().get(key), place.load().get(address)) == ("user-key", MINE)
+    place.project_file.write_text(said(**{name_of(address): THEIRS}))
+    found = place.load()
+    assert (found.get(key), found.get(address), found.user_keys_may_go(address)) == (None, THEIRS, False)
+    (note,) = found.notes()
+    assert note == (
+        f"{key} ({place.agent_file}:1) is not sent to https://theirs.example:443, which the project chose "
+        f"({place.project_file}:1); set {address} yourself to send it there"
+    )
+    by_session = place.load(**{key.replace(".", "__"): "session-key"})
+    assert by_session.get(key) is None
+    accepted = by_session.with_overrides({address: THEIRS})
+    assert (accepted.get(key), accepted.notes()) == ("session-key", [])
+
+
+@pairs
+@pytest.mark.parametrize(
+    ("theirs", "same"),
+    [
+        ("https://mine.example/other", True),
+        ("HTTPS://MINE.example:443", True),
+        ("http://mine.example/v1", False),
+        ("https://mine.example:444/v1", False),
+        ("https://mine.example.theirs.example/v1", False),
+        ("https://mine.example@theirs.example/v1", False),
+        ("https://theirs.example/mine.example", False),
+        ("mine.example", False),
+        ("https://[::1", False),
+        ("", False),
+    ],
+)
+def test_a_user_s_key_goes_to_the_user_s_own_origin_whoever_names_it(
+    place: Place, key: str, address: str, theirs: str, same: bool
+) -> None:
+    place.trust = True
+    place.agent_file.write_text(said(**{name_of(key): "user-key", name_of(address): MINE}))
+    place.project_file.write_text(said(**{name_of(address): theirs}))
+    assert place.load().get(key) == ("user-key" if same or (not theirs and SETTINGS[address].env_last) else None)
+
+
+@pairs
+def test_a_project_s_key_goes_only_to_the_project_s_address(place: Place, key: str, address: str) -> None:
+    """A02: a stranger's key would send memories to the stranger's account."""
+    place.trust = True
+    place.agent_file.write_text(said(**{name_of(key): "user-key", name_of(address): MINE}))
+    place.project_file.write_text(said(**{name_of(key): "project-key"}))
+    found = place.load()
+    assert (found.get(key), found.get(address)) == ("user-key", MINE)
+    (note,) = found.notes()
+    assert note == (
+        f"{key} ({place.project_file}:1) is not used: a project's key goes only to an address of the project"
+    )
+    place.agent_file.write_text(said(**{name_of(address): MINE}))
+    assert place.load().get(key) is None
+    place.agent_file.unlink()
+    assert place.load().get(key) is None, "the default address is not the project's either"
+    place.project_file.write_text(said(**{name_of(key): "project-key", name_of(address): THEIRS}))
+    assert (place.load().get(key), place.load().notes()) == ("project-key", [])
+    place.agent_file.write_text(said(**{name_of(key): "user-key", name_of(address): MINE}))
+    assert (place.load().get(key), place.load().get(address)) == ("project-key", THEIRS)
+
+
+def test_a_key_of_the_environment_is_the_user_s(place: Place) -> None:
+    place.trust = True
+    place.project_file.write_text(said(hindsight_apiUrl=THEIRS, mnemopi_embeddingApiUrl=THEIRS))
+    env = {"HINDSIGHT_API_TOKEN": "env-key", "MNEMOPI_EMBEDDING_API_KEY": "env-key"}
+    found = place.load(env)
+    assert (found.get("hindsight.apiToken"), found.get("mnemopi.embeddingApiKey")) == (None, None)
+    assert mnemopi_config(found, "/a").embedding_user_keys is False
+    assert [note.partition(" (environment ")[0] for note in found.notes()] == [
+        "mnemopi.embeddingApiKey",
+        "hindsight.apiToken",
+    ]
+    found = place.load({**env, "HINDSIGHT_API_URL": THEIRS})
+    assert found.get("hindsight.apiToken") == "env-key"
+
+
+def test_an_address_of_the_environment_is_read_where_no_file_gives_one(place: Place) -> None:
+    env = {"MNEMOPI_EMBEDDING_API_URL": MINE, "MNEMOPI_EMBEDDING_API_KEY": "env-key"}
+    config = mnemopi_config(place.load(env), "/a")
+    assert (config.embedding_api_url, config.embedding_api_key, config.embedding_user_keys) == (MINE, "env-key", True)
+    place.agent_file.write_text(said(mnemopi_embeddingApiUrl=THEIRS))
+    config = mnemopi_config(place.load(env), "/a")
+    assert (config.embedding_api_url, config.embedding_api_key) == (THEIRS, "env-key")
+
+
+def test_no_note_shows_a_key_or_obeys_a_stranger(place: Place) -> None:
+    place.project_file.write_text(
+        json.dumps(
+            {
+                "hindsight": {
+                    "apiUrl": "https://user:s3cret-a@host/\u001b[2J\n\u202e?key=s3cret-b",
+                    "apiToken": "s3cret-c",
+                    "bankId": "x" * 10_000,
+                },
+                "mnemopi": {"llmModel": "sk-" + "A1b2C3d4E5" * 4, "embeddingApiUrl": "https://h/#s3cret-d"},
+            }
+        )
+    )
+    notes = place.load().notes()
+    assert len(notes) == 6
+    text = "\n".join(notes)
+    assert "s3cret" not in text
+    assert "A1b2C3d4E5" not in text
+    assert not set("\x1b\u202e") & set(text)
+    assert max(map(len, notes)) < 500
+
+
+# What has no effect -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "why"),
+    [
+        ("mnemopi: {enhancedRecall: true}", "mnemopi.enhancedRecall", "it changes no recall"),
+        ("mnemopi: {polyphonicRecall: true}", "mnemopi.polyphonicRecall", "it changes no recall"),
+        ("mnemopi: {debug: true}", "mnemopi.debug", "this package logs the same without it"),
+        ("hindsight: {debug: true}", "hindsight.debug", "this package logs the same without it"),
+        ("mnemopi: {llmModel: m}", "mnemopi.llmModel", "mnemopi.llmMode is not remote"),
+        ("mnemopi: {llmMode: none, llmBaseUrl: u}", "mnemopi.llmBaseUrl", "mnemopi.llmMode is not remote"),
+        (
+            "mnemopi: {embeddingVariant: multilingual, embeddingModel: m}",
+            "mnemopi.embeddingVariant",
+            "mnemopi.embeddingModel names a model",
+        ),
+        (
+            "mnemopi: {noEmbeddings: true, embeddingApiUrl: u}",
+            "mnemopi.embeddingApiUrl",
+            "mnemopi.noEmbeddings switches embeddings off",
+        ),
+    ],
+)
+def test_a_setting_without_effect_says_so(place: Place, text: str, name: str, why: str) -> None:
+    """C15."""
+    rows = {row.name: row for row in place.read(text).table()}
+    assert rows[name].unused == why
+    assert rows[name].words.endswith(f" (no effect: {why})")
+    assert {row.unused for row in Settings().table()} == {""}
+
+
+@pytest.mark.parametrize("text", ["mnemopi: {llmMode: remote, llmModel: m}", "mnemopi: {embeddingModel: m}"])
+def test_a_setting_with_effect_does_not(place: Place, text: str) -> None:
+    assert {row.unused for row in place.read(text).table()} == {""}
+
+
+@pytest.mark.parametrize(
+    ("path", "part"),
+    [("~/bank.db", "~"), ("$HOME/bank.db", "$HOME"), ("/data/${USER}/bank.db", "${USER}"), ("/a/~/bank.db", "~")],
+)
+def test_a_database_path_that_only_a_shell_would_expand_is_told(place: Place, path: str, part: str) -> None:
+    """C04: the agent takes it as it is, and so does the session."""
+    found = place.read(f"mnemopi: {{dbPath: '{path}'}}")
+    assert mnemopi_config(found, "/a", "/proj").db_path.endswith(path)
+    (note,) = found.notes()
+    assert note == (
+        f"mnemopi.dbPath ({place.agent_file}:1) holds {part}, which the agent takes as the name of a folder; "
+        "write the whole path"
+    )
+
+
+@pytest.mark.parametrize("path", ["/data/a~b/x.db", "/data/~x/x.db", "/data/x$.db", "rel/x.db", "/a/x~"])
+def test_an_ordinary_database_path_is_not(place: Place, path: str) -> None:
+    assert place.read(f"mnemopi: {{dbPath: '{path}'}}").notes() == []

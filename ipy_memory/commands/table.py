@@ -326,6 +326,14 @@ _ADMIN = (
         Arity.OPTIONAL,
     ),
     Command(
+        "trust",
+        "[FOLDER]",
+        "Let the files of a project folder, by default this one, decide where memories go, as the agent does.",
+        Group.ADMIN,
+        Arity.OPTIONAL,
+        (Flag("list", "show the trusted folders"), Flag("revoke", "trust the folder no longer")),
+    ),
+    Command(
         "open",
         "PATH",
         "Read one bank file, wherever it lies, until %memory use chooses again; nothing is written.",

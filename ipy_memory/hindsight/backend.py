@@ -337,7 +337,9 @@ class HindsightBackend:
         """Go on in another folder: what was said so far is stored in the old bank and not again in the new one."""
         config = hindsight_config(settings)
         scope = hindsight_scope(config, cwd)
-        if scope == self.scope:
+        if _connection(config) != _connection(self.config):
+            self.known_banks = KnownBanks()
+        elif scope == self.scope:
             return False
         self.retention.finish(messages, self.session_id)
         self.rescope(config, scope, self._again())
@@ -361,6 +363,10 @@ class HindsightBackend:
         if unsent := old_queue.unsent():
             self._earlier.append((old_queue, old_service))
             self._report_unsent(unsent, old_service.bank)
+
+    def begin_after(self, messages: Sequence[Message]) -> None:
+        """Leave a conversation so far to the banks that hold it already."""
+        self.retention.begin_after(messages)
 
     def clear(self) -> str:
         """Send what waits and drop the local state; return the warning that the server's bank stays (A-11)."""
@@ -400,6 +406,11 @@ class HindsightBackend:
             # A kernel's own stderr has lost its thread by now, and would answer with a traceback.
             stderr = sys.__stderr__ or sys.stderr
             stderr.write(f"ipy_memory: {blocks.unsent_notice(count, self.retain_bank)}\n")
+
+
+def _connection(config: HindsightConfig) -> tuple[str | None, ...]:
+    """Return what decides which server is asked, as whom, and what it is told of the bank."""
+    return config.api_url, config.api_token, config.bank_mission, config.retain_mission
 
 
 def _named(config: HindsightConfig) -> tuple[str | None, str, str]:

@@ -45,7 +45,7 @@ def _lines(session: MemorySession, progress: Progress | None) -> Iterator[str]:
     yield ""
     yield "settings that are not at their default:"
     changed = [row for row in session.settings.table() if row.origin != "default"]
-    yield from (f"  {row.name} = {row.value} ({row.origin})" for row in changed)
+    yield from (f"  {row.name} = {row.words} ({row.origin})" for row in changed)
     if not changed:
         yield "  none"
     yield ""

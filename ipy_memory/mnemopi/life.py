@@ -190,6 +190,10 @@ class MnemopiSession(MnemopiBackend):
         self.look_again()
         return moved
 
+    def begin_after(self, messages: Sequence[Message]) -> None:
+        """Leave a conversation so far to the banks that hold it already."""
+        self._begin_afresh(messages)
+
     def _begin_afresh(self, messages: Sequence[Message]) -> None:
         self._retention, self.last_recall_block = None, None
         self.look_again()

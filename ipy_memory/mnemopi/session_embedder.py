@@ -142,7 +142,8 @@ def choose(config: MnemopiConfig, env: Mapping[str, str], given: Embedder | None
         return Choice(None, "embeddings are switched off", "set mnemopi.noEmbeddings to false", off=True)
     if given is not None:
         return Choice(SessionEmbedder(given.model, lambda: given, place="given by the caller"))
-    remote = embedders.configured_embedder(model, config.embedding_api_url, config.embedding_api_key, env)
+    keys = env if config.embedding_user_keys else {}
+    remote = embedders.configured_embedder(model, config.embedding_api_url, config.embedding_api_key, keys)
     if remote is not None:
         return Choice(SessionEmbedder(model, lambda: remote, place=endpoint.shown(remote.url), close=remote.close))
     if embedders.names_provider(model):

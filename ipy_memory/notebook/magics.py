@@ -125,6 +125,7 @@ class MemoryMagics(Magics):
             # The session is where it was, an interrupt too sees to that; so is the choice, which can be made again.
             self._trait_values[change["name"]] = change["old"]
             raise
+        self.show_notices()
 
     @property
     def open_session(self) -> MemorySession | None:
@@ -146,6 +147,7 @@ class MemoryMagics(Magics):
                 self.backend or None, database=self.database or None, settings=self._scoping(), **self.surroundings()
             )
             self.set_paused(self.paused)
+            self.show_notices()  # what settings say, before the first answer takes it for its own
         return self._session
 
     def _scoping(self) -> dict[str, str]:

@@ -31,7 +31,7 @@ def status(magics: MemoryMagics, _: Parsed) -> TableResult:
         origin = row.origin or (session.settings.origin(behind[row.name]) if row.name in behind else "")
         rows.append((row.name, homely(row.value, home), homely(origin, home)))
     rows += [
-        (row.name, homely(str(row.value), home), homely(row.origin, home))
+        (row.name, homely(row.words, home), homely(row.origin, home))
         for row in session.settings.table()
         if row.origin != "default" and row.name not in {"memory.backend", *behind.values()}
     ]

@@ -110,6 +110,7 @@ def run_hindsight_settings(case: Case) -> Any:
 def run_mnemopi_settings(case: Case) -> Any:
     config = mnemopi_config(settings_from_file(case), case.input["agentDir"])
     fields = {name: value for name, value in camel_fields(config).items() if value is not None}
+    del fields["embeddingUserKeys"]  # ours
     llm = {"baseUrl": config.llm_base_url, "apiKey": config.llm_api_key, "model": config.llm_model}
     provider = {name: fields.pop(name) for name in [*fields] if name == "noEmbeddings" or name.startswith("embedding")}
     provider |= {"debug": config.debug, "llm": present(llm) if config.llm_mode == "remote" else False}
@@ -124,7 +125,11 @@ def present(values: Mapping[str, Any]) -> dict[str, Any]:
 def settings_from_file(case: Case) -> Settings:
     agent = case.scratch / "agent"
     agent.mkdir()
-    (agent / "config.yml").write_text(json.dumps(case.input["settings"], ensure_ascii=False), encoding="utf-8")
+    sections: dict[str, dict[str, Any]] = {}
+    for name, value in case.input["settings"].items():
+        section, _, rest = name.partition(".")
+        sections.setdefault(section, {})[rest] = value
+    (agent / "config.yml").write_text(json.dumps(sections, ensure_ascii=False), encoding="utf-8")
     return load_settings(agent, case.scratch / "project", case.input["env"])
 
 
