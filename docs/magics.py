@@ -15,6 +15,10 @@ This page is written by `python -m docs.magics` from the help that `%recall -h` 
 
 Flags stand in front of the text, and `--` ends them. Everything after them is taken as typed: quotes, braces, `$` and
 a `-word` are text. A `;` at the end of a line magic shows nothing, and the result is still returned.
+
+A result is shown unless it is assigned: also in loops, branches and functions, and before other lines. A variable that
+a flag names (`--from`, `--frame`) is that of the function around the magic, else that of the notebook; `--out` always
+binds one of the notebook.
 """
 
 

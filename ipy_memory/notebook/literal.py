@@ -6,6 +6,7 @@ blanks at the end of a line, and strips prompts such as ``>>>`` out of a cell ma
 
 from __future__ import annotations
 
+import keyword
 import re
 import tokenize
 from typing import TYPE_CHECKING, Self
@@ -20,6 +21,7 @@ NAMES = ("memory", "recall", "reflect", "retain")
 
 _MAGIC = re.compile(rf"%(?P<name>{'|'.join(NAMES)})(?:[ \t](?P<text>.*))?\Z", re.DOTALL)
 _MENTIONED = re.compile(rf"%(?:{'|'.join(NAMES)})")
+_VARIABLE = re.compile(r"(?:^|\s)--(?:from|frame)(?:=|[ \t]+)([^\W\d]\w*)(?=\s|$)")
 _LINES = re.compile(r"[^\n]*\n|[^\n]+\Z")
 _CELL = re.compile(rf"%%(?P<name>{'|'.join(NAMES)})(?:[ \t](?P<text>.*))?\Z", re.DOTALL)
 
@@ -66,15 +68,34 @@ class LiteralLine(TokenTransformBase):
         return None
 
     def transform(self, lines: list[str]) -> list[str]:
-        """Write the call in place of the magic; a closing ``;`` also closes the call, which is then not shown."""
+        """Write the call in place of the magic; one that is neither assigned nor closed by ``;`` shows its result."""
         head = _typed(lines[self.start_line])
         found = _MAGIC.match(head[self.magic_col :])
         if not found:
             raise SyntaxError(head)
         text = found["text"] or ""
-        quiet = ";" if text.rstrip().endswith(";") else ""
-        call = f"get_ipython().run_line_magic({found['name']!r}, {text!r}){quiet}\n"
-        return [*lines[: self.start_line], head[: self.magic_col] + call, *lines[self.start_line + 1 :]]
+        before = head[: self.magic_col]
+        call = f"get_ipython().run_line_magic({found['name']!r}, {text!r}{_captured(text) if before else ''})"
+        if text.rstrip().endswith(";"):
+            call += ";"
+        elif not before.strip() and (before or _go_on(lines[self.start_line + 1 :])):
+            # The shell shows a result only where it is the last line of a cell: not in loops, branches and functions.
+            call = f"display({call})"
+        return [*lines[: self.start_line], f"{before}{call}\n", *lines[self.start_line + 1 :]]
+
+
+def _captured(text: str) -> str:
+    """Return a further argument that mentions, and does not read, the variables that flags name.
+
+    A function within another has those of the outer one only where its code mentions them.
+    """
+    names = [name for name in _VARIABLE.findall(text) if not keyword.iskeyword(name)]
+    return "".join(f", {' or '.join(['1', *names])}") if names else ""
+
+
+def _go_on(lines: list[str]) -> bool:
+    """Return whether anything follows but blank lines and comments."""
+    return any(line.strip() and not line.lstrip().startswith("#") for line in lines)
 
 
 def _magic_at(tokens: list[tokenize.TokenInfo]) -> int | None:

@@ -6,12 +6,13 @@ import functools
 import json
 import os
 import sys
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
 from traitlets import Bool, Enum, Integer, Unicode, observe, validate
 
 from ipy_memory.backends import SUPPORTED
@@ -55,7 +56,8 @@ def _watched(magic: _Magic) -> _Magic:
     """Show signs of life meanwhile, and the whole traceback of the product's errors while ``debug`` is on."""
 
     @functools.wraps(magic)
-    def call(self: MemoryMagics, *given: Any) -> Any:
+    def call(self: MemoryMagics, *given: Any, local_ns: Mapping[str, Any] | None = None) -> Any:
+        outer, self._local = self._local, local_ns or {}
         try:
             with self.signs_of_life():
                 directory.follow(self, str(given[0]))
@@ -70,6 +72,7 @@ def _watched(magic: _Magic) -> _Magic:
                 error._render_traceback_ = lambda: whole  # type: ignore[method-assign]
             raise
         finally:
+            self._local = outer
             self.show_notices()
 
     return call  # type: ignore[return-value]
@@ -94,6 +97,7 @@ class MemoryMagics(Magics):
         self._session: MemorySession | None = None
         self._adopted = False
         self.paused = False
+        self._local: Mapping[str, Any] = {}
         self.directory: str | None = None
         self.recorder: Recorder | None = None
         self.world: Mapping[str, Any] = {}
@@ -131,6 +135,11 @@ class MemoryMagics(Magics):
     def open_session(self) -> MemorySession | None:
         """The session of this notebook, if one is open."""
         return self._session
+
+    @property
+    def variables(self) -> Mapping[str, Any]:
+        """The variables that the code around the magic sees: those of its function, then the notebook's."""
+        return ChainMap(cast("dict[str, Any]", self._local), self.shell.user_ns)
 
     @property
     def follows(self) -> bool:
@@ -251,6 +260,7 @@ class MemoryMagics(Magics):
     @_documented(COMMANDS["recall"].usage())
     @line_cell_magic
     @no_var_expand
+    @needs_local_scope
     @_watched
     def recall(self, line: str, cell: str | None = None) -> RecallFrame | TextResult:
         """Search memory."""
@@ -281,6 +291,7 @@ class MemoryMagics(Magics):
     @_documented(COMMANDS["retain"].usage())
     @line_cell_magic
     @no_var_expand
+    @needs_local_scope
     @_watched
     def retain(self, line: str, cell: str | None = None) -> RetainFrame | TextResult:
         """Store what is typed."""
@@ -298,6 +309,7 @@ class MemoryMagics(Magics):
     @_documented(COMMANDS["reflect"].usage())
     @line_cell_magic
     @no_var_expand
+    @needs_local_scope
     @_watched
     def reflect(self, line: str, cell: str | None = None) -> ReflectResult | TextResult:
         """Answer a question from memory."""
@@ -323,6 +335,7 @@ class MemoryMagics(Magics):
     @_documented(MEMORY_USAGE)
     @line_magic
     @no_var_expand
+    @needs_local_scope
     @_watched
     def memory(self, line: str) -> object:
         """Run a command about the memory itself."""
@@ -337,7 +350,7 @@ class MemoryMagics(Magics):
         """Return the text to work on: as typed, or from the variable of ``--from``."""
         check(command, parsed)
         name = parsed.flags.get("from")
-        return parsed.text if name is None else text_of(self.shell, name)
+        return parsed.text if name is None else text_of(self.variables, name)
 
     def _out(self, result: _Result, parsed: Parsed) -> _Result:
         if "out" in parsed.flags:

@@ -46,7 +46,7 @@ def update(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     source = parsed.flags.get("from")
     if source is not None and typed.strip():
         raise MagicError("--from already says where the text comes from", hint="leave one of the two out")
-    content = text_of(magics.shell, source) if source is not None else typed or None
+    content = text_of(magics.variables, source) if source is not None else typed or None
     importance = parsed.flags.get("importance")
     if content is None and importance is None:
         raise MagicError(
@@ -68,7 +68,7 @@ def invalidate(magics: MemoryMagics, parsed: Parsed) -> TextResult:
 
     confirm = "yes" in parsed.flags and "dry-run" not in parsed.flags
     selected = invalidate_all(
-        magics.session, value_of(magics.shell, name), replacement=parsed.flags.get("by"), confirm=confirm
+        magics.session, value_of(magics.variables, name), replacement=parsed.flags.get("by"), confirm=confirm
     )
     if not selected.done and selected.count:
         return TextResult(f"{selected}\nTo do it: %memory invalidate --frame {name} --yes")
