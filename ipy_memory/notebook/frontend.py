@@ -22,6 +22,8 @@ STATIC_VARIABLE = "IPY_MEMORY_STATIC"
 
 _below: WeakKeyDictionary[InteractiveShell, list[str]] = WeakKeyDictionary()
 """Notes that a shell writes below the output of the cell that runs now."""
+_latest: WeakKeyDictionary[InteractiveShell, str] = WeakKeyDictionary()
+"""The plain text of the result that a shell displayed last."""
 
 
 def request() -> dict[str, Any] | None:
@@ -56,6 +58,19 @@ def write_below(notes: Sequence[str]) -> None:
     shell = _shell()
     if notes and shell is not None and shell in _below and not shows_html():
         _below[shell] += notes
+
+
+def displayed(text: str) -> str:
+    """Return the plain text of a result that is displayed now; what records the output can tell it by this."""
+    if (shell := _shell()) is not None:
+        _latest[shell] = text
+    return text
+
+
+def is_displayed(text: str) -> bool:
+    """Return whether a text is that of the result displayed last."""
+    shell = _shell()
+    return shell is not None and _latest.get(shell) == text
 
 
 def install(shell: InteractiveShell) -> None:

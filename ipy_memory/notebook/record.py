@@ -14,6 +14,7 @@ from ipy_memory import js, turns
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.jsdate import iso
 from ipy_memory.notebook import literal
+from ipy_memory.notebook.frontend import is_displayed
 from ipy_memory.notebook.turn_writer import TurnWriter
 from ipy_memory.redact import redact
 from ipy_memory.session_turns import turn_messages
@@ -85,7 +86,7 @@ def latest_cells(shell: InteractiveShell, count: int) -> list[Message]:
 
 
 class _Listener:
-    """Stands in for a stream: passes everything on and keeps the beginning of it."""
+    """Stands in for a stream: passes everything on and keeps the beginning of it, without what memory gave."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -93,7 +94,8 @@ class _Listener:
         self._room = OUTPUT_UNITS + 1
 
     def write(self, text: str) -> int:
-        if self._room > 0:
+        # A terminal prints what a kernel would send as a display.
+        if self._room > 0 and not is_displayed(text):
             self._kept.append(text[: self._room])
             self._room -= len(text)
         return self._stream.write(text)

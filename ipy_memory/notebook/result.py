@@ -15,7 +15,7 @@ from ipy_memory import js
 from ipy_memory.escape import escaped, visible
 from ipy_memory.frames import DataFrame
 from ipy_memory.jsdate import shown_stamp
-from ipy_memory.notebook.frontend import is_terminal, write_below
+from ipy_memory.notebook.frontend import displayed, is_terminal, write_below
 from ipy_memory.safe_frames import SafeFrame, safe
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class ListFrame(_ShownFrame):
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         html = object.__getattribute__(self, "_shown") + html_notes(self.attrs["notes"])
-        return {"text/plain": visible(self.text), "text/html": html}
+        return {"text/plain": displayed(visible(self.text)), "text/html": html}
 
 
 class TextResult:
@@ -276,7 +276,7 @@ class TableResult(TextResult):
         self.frame = SafeFrame(self.rows, columns=list(headers))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": plain(self.text), "text/html": self._table + html_notes(self.notes)}
+        return {"text/plain": displayed(plain(self.text)), "text/html": self._table + html_notes(self.notes)}
 
 
 def bundle(text: str, table: str, notes: Sequence[str]) -> dict[str, str]:
@@ -285,7 +285,7 @@ def bundle(text: str, table: str, notes: Sequence[str]) -> dict[str, str]:
     Where no HTML is shown the notes follow on stderr.
     """
     write_below(notes)
-    return {"text/plain": plain(text), "text/html": html_block(text) + table + html_notes(notes)}
+    return {"text/plain": displayed(plain(text)), "text/html": html_block(text) + table + html_notes(notes)}
 
 
 def _cut(data: DataFrame) -> list[str]:

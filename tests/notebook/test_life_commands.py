@@ -93,7 +93,7 @@ def test_clear_names_what_goes_refuses_and_copies_first(local: Notebook, tmp_pat
     assert copy.parent.parts[-2:] == ("ipy_memory", "copies")
     assert f"Copy made first: ~/{copy.relative_to(tmp_path)}" in done
     assert shown(local, "%recall deploy target") == "No relevant memories found."
-    assert "fly.io" in shown(local, f"%memory open {copy}\n%recall deploy target")
+    assert "fly.io" in shown(local, f"%memory open {copy};\n%recall deploy target")
 
 
 @pytest.mark.claim("A-11")

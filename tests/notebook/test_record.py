@@ -141,6 +141,20 @@ def test_a_preview_shows_what_would_be_written_and_writes_nothing(real: Notebook
     assert "y = 'taken'" in shown(real, "%memory record preview")
 
 
+def test_results_shown_in_a_terminal_are_not_recorded(
+    real: Notebook, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """C10: a terminal prints what is shown in loops; that is memory text, not an answer."""
+    real.run("%retain Tea is preferred.")
+    real.run("%memory record on")
+    real.shell.run_cell("for word in ('tea', 'Tea'):\n    print('looked for', word)\n    %memory browse tea")
+    assert capsys.readouterr().out.count("Tea is preferred.") == 2
+    real.run("%memory record off")
+    [text] = transcripts(tmp_path)
+    assert "looked for tea\n\nlooked for Tea" in text
+    assert "is preferred" not in text
+
+
 def test_a_value_that_shows_itself_is_shown_once(real: Notebook) -> None:
     real.run("%memory record on")
     ran = real.run("class Loud:\n    def _ipython_display_(self):\n        print('shown')\nLoud()")
