@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ipy_memory.backends import Counting, Detachable, FileKeeping, LivingBackend, Movable, resolve_backend
-from ipy_memory.errors import MemoryToolkitError, NoBackendError, PausedError
+from ipy_memory.errors import MemoryToolkitError, NoBackendError, PausedError, safe_line
 from ipy_memory.jsdate import iso
 from ipy_memory.paths import check_path, here, typed_path
 from ipy_memory.scoping.project import resolve_path
@@ -226,7 +226,7 @@ class SessionLife:
 
     def notify(self, level: str, message: str, source: str) -> None:
         """Keep a notice for a person, and log it."""
-        log.log(logging.WARNING if level == "warning" else logging.INFO, "%s: %s", source, message)
+        log.log(logging.WARNING if level == "warning" else logging.INFO, "%s: %s", source, safe_line(message))
         self.notices.append(Notice(level, message, source))
 
     def _tell_settings(self) -> None:
@@ -267,7 +267,9 @@ class SessionLife:
             try:
                 self.start()
             except MemoryToolkitError as error:
-                log.warning("the session's memory could not be started: backend=%s error=%s", self.chosen, error)
+                log.warning(
+                    "the session's memory could not be started: backend=%s error=%s", self.chosen, safe_line(f"{error}")
+                )
 
     def first_turn(self, prompt: str, messages: Sequence[Message] | None = None) -> Prepared | None:
         """Recall for the session's first prompt; ``None`` when there is nothing to add (A-01 to A-05).

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ipy_memory import text
 from ipy_memory.backends import SUPPORTED
-from ipy_memory.errors import RecallCancelled, ToolInputError
+from ipy_memory.errors import RecallCancelled, ToolInputError, safe_line
 from ipy_memory.model import Answer, RetainItem, ToolResult
 
 if TYPE_CHECKING:
@@ -357,7 +357,8 @@ def _logged(tool: str, backend: Backend, ask: Callable[[], Answer]) -> Answer:
     except RecallCancelled:
         raise
     except Exception as error:
-        log.warning("%s failed: backend=%s bank=%s error=%s", tool, backend.name, backend.retain_bank, error)
+        said = safe_line(f"{error}")
+        log.warning("%s failed: backend=%s bank=%s error=%s", tool, backend.name, backend.retain_bank, said)
         raise
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js, text
-from ipy_memory.errors import MemoryToolkitError
+from ipy_memory.errors import MemoryToolkitError, safe_line
 from ipy_memory.hindsight import blocks, report
 from ipy_memory.hindsight.alias import HindsightAlias
 from ipy_memory.hindsight.notes import filter_words
@@ -278,7 +278,7 @@ class HindsightBackend:
         try:
             hits = self.service.recall(query).hits
         except MemoryToolkitError as error:
-            log.warning("Hindsight: automatic recall from bank %s failed: %s", self.retain_bank, error)
+            log.warning("Hindsight: automatic recall from bank %s failed: %s", self.retain_bank, safe_line(f"{error}"))
             return False, None
         if not hits:
             return True, None

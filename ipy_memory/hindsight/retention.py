@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ipy_memory.errors import MemoryToolkitError
+from ipy_memory.errors import MemoryToolkitError, safe_line
 from ipy_memory.jsdate import parse_ms
 from ipy_memory.redact import redact
 from ipy_memory.scoping.wyhash import hash36
@@ -151,7 +151,9 @@ class AutoRetention:
             self._send(messages, session_id, window)
         except MemoryToolkitError as error:
             self._window = None
-            log.warning("Hindsight: automatic retention in bank %s failed: %s", self._service.bank, error)
+            log.warning(
+                "Hindsight: automatic retention in bank %s failed: %s", self._service.bank, safe_line(f"{error}")
+            )
 
     def _send(self, messages: Sequence[Message], session_id: str, window: float) -> None:
         now = self._clock.now_ms()
