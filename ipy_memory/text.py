@@ -54,6 +54,13 @@ def index_damaged(bank: str) -> str:
     )
 
 
+def cells_cut(bank: str, rows: int) -> str:
+    """Return the note on rows of a bank that are too large to be read whole."""
+    if rows == 1:
+        return f"Bank {bank} holds a row that is too large to be read whole: only its beginning was searched."
+    return f"Bank {bank} holds {rows} rows that are too large to be read whole: only their beginning was searched."
+
+
 def current_time(now_ms: float) -> str:
     """Return the UTC minute, cut; a year before 1000 is written without leading zeros (R-07)."""
     return minute_stamp(now_ms).lstrip("0")

@@ -156,20 +156,21 @@ def test_a_failing_item_is_named_and_the_others_are_stored(tmp_path: Path) -> No
     with opened(tmp_path) as session:
         session.retain("First.")
         with sqlite3.connect(bank_file(tmp_path)) as connection:
-            connection.execute(
-                "CREATE TRIGGER refuse BEFORE INSERT ON working_memory WHEN new.content = 'bad'"
-                " BEGIN SELECT RAISE(ABORT, 'refused'); END"
-            )
+            connection.execute("CREATE UNIQUE INDEX odd ON working_memory(content = 'bad') WHERE content = 'bad'")
+            connection.execute("INSERT INTO working_memory (id, content, session_id) VALUES ('x', 'bad', 'another')")
         connection.close()
         with pytest.raises(NotStoredError) as caught:
             session.retain(["good", "bad", "also good"])
-        assert caught.value.message == f"1 of 3 memories were not stored in bank {PROJECT}: refused"
+        assert (
+            caught.value.message
+            == f"1 of 3 memories were not stored in bank {PROJECT}: UNIQUE constraint failed: index 'odd'"
+        )
         assert [(index, content) for index, content, _ in caught.value.failures] == [(1, "bad")]
         assert [failure.content for failure in session.failures] == ["bad"]
         tool = session.tools["retain"](items=[{"content": "bad"}])
         assert (tool.text, tool.details) == ("1 memory stored.", {"count": 1})
     stored = [row[0] for row in rows(bank_file(tmp_path), "SELECT content FROM working_memory")]
-    assert stored == ["First.", "good", "also good"]
+    assert stored == ["First.", "bad", "good", "also good"]
 
 
 @pytest.mark.claim("T-10")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from ipy_memory import jsdate
 from ipy_memory.errors import BankNotFoundError
-from ipy_memory.mnemopi.bank import Bank
+from ipy_memory.mnemopi.bank import Bank, within_limits
+from ipy_memory.mnemopi.cells import as_text
 from ipy_memory.mnemopi.consolidation import SLEEP_AGE_MS
 from ipy_memory.mnemopi.removal import TRIM_AGE_MS, TRIM_ROWS
 
@@ -53,24 +54,29 @@ class Ageing:
 
 def ageing(path: Path, name: str, clock: Clock) -> Ageing:
     """Return what is due in a bank; in one that has no file yet, nothing."""
-    cutoff = jsdate.iso(clock.now_ms() - SLEEP_AGE_MS)
     try:
-        with Bank.open_readonly(path, name, clock=clock) as bank, bank.reading() as connection:
-            working, unconsolidated, due, oldest, young = connection.execute(
-                "SELECT count(*), COALESCE(sum(consolidated_at IS NULL), 0),"
-                " COALESCE(sum(consolidated_at IS NULL AND timestamp < :cutoff), 0),"
-                " min(CASE WHEN consolidated_at IS NULL THEN timestamp END),"
-                " min(CASE WHEN consolidated_at IS NULL AND timestamp >= :cutoff THEN timestamp END)"
-                " FROM working_memory",
-                {"cutoff": cutoff},
-            ).fetchone()
-            tiers = connection.execute(
-                "SELECT COALESCE(sum(tier = 1), 0), COALESCE(sum(tier = 2), 0), COALESCE(sum(tier >= 3), 0)"
-                " FROM episodic_memory"
-            ).fetchone()
-            last = connection.execute("SELECT max(created_at) FROM consolidation_log").fetchone()[0]
+        with Bank.open_readonly(path, name, clock=clock) as bank:
+            return _ageing(bank)
     except BankNotFoundError:
         return Ageing()
-    young_ms = jsdate.parse_ms(young, clock.tz) if isinstance(young, str) else None
+
+
+@within_limits
+def _ageing(bank: Bank) -> Ageing:
+    with bank.reading() as connection:
+        working, unconsolidated, due, oldest, young = connection.execute(
+            "SELECT count(*), COALESCE(sum(consolidated_at IS NULL), 0),"
+            " COALESCE(sum(consolidated_at IS NULL AND timestamp < :cutoff), 0),"
+            " min(CASE WHEN consolidated_at IS NULL THEN timestamp END),"
+            " min(CASE WHEN consolidated_at IS NULL AND timestamp >= :cutoff THEN timestamp END)"
+            " FROM working_memory",
+            {"cutoff": jsdate.iso(bank.clock.now_ms() - SLEEP_AGE_MS)},
+        ).fetchone()
+        tiers = connection.execute(
+            "SELECT COALESCE(sum(tier = 1), 0), COALESCE(sum(tier = 2), 0), COALESCE(sum(tier >= 3), 0)"
+            " FROM episodic_memory"
+        ).fetchone()
+        last = connection.execute("SELECT max(created_at) FROM consolidation_log").fetchone()[0]
+    young_ms = jsdate.parse_ms(young, bank.clock.tz) if isinstance(young, str) else None
     following = None if young_ms is None else jsdate.iso(young_ms + SLEEP_AGE_MS)
-    return Ageing(working, unconsolidated, due, oldest, following, tiers, last)
+    return Ageing(working, unconsolidated, due, as_text(oldest), following, tiers, as_text(last))

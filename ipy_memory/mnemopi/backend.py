@@ -99,6 +99,7 @@ class MnemopiBackend(BanksInScope):
         found = self.ask(query, limit=limit, touch=touch, cancel=cancel, traces=traces)
         notes = [text.bank_failed(bank, str(error)) for bank, error in found.failures]
         notes += [text.index_damaged(bank.name) for bank in self.banks.all() if bank.memo.pop(DAMAGED, None)]
+        notes += [text.cells_cut(bank.name, sum(bank.large.values())) for bank in self.banks.all() if bank.large]
         notes += [text.uncounted(bank) for bank in found.uncounted]
         notes += [text.bank_renamed(name, written) for name, written in self.renamed.items()]
         notes += vector_report.notes(self.banks.choice, self.banks.all())

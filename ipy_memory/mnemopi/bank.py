@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sqlite3
 import threading
 from collections.abc import Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
+from ipy_memory import own_files
 from ipy_memory.clock import ProcessIds
-from ipy_memory.errors import ASK_AGAIN, BankError, BankNotFoundError, ReadOnlyBankError, RecallCancelled
+from ipy_memory.errors import (
+    ASK_AGAIN,
+    BankError,
+    BankNotFoundError,
+    MemoryToolkitError,
+    ReadOnlyBankError,
+    RecallCancelled,
+)
 from ipy_memory.jsdate import iso
 from ipy_memory.mnemopi.config import EngineConfig
 from ipy_memory.mnemopi.connection import (
@@ -22,18 +31,22 @@ from ipy_memory.mnemopi.connection import (
     cannot_open,
     check_file,
     connect,
+    is_oversized,
     reading_mode,
     where_of,
 )
-from ipy_memory.mnemopi.schema import check_schema, create_schema, foreign_triggers, is_blank
+from ipy_memory.mnemopi.schema import check_kinds, check_schema, create_schema, is_blank
+from ipy_memory.mnemopi.stand_ins import add_missing, cut_large, drop_cut, drop_missing
+from ipy_memory.mnemopi.triggers import foreign_triggers, put_back, set_aside
 from ipy_memory.paths import exists
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from ipy_memory.clock import Clock, IdSource
     from ipy_memory.mnemopi.embeddings import Embedder
     from ipy_memory.mnemopi.pending import Pending
+    from ipy_memory.mnemopi.triggers import Trigger
 
 COUNT_PATIENCE_MS = 50
 """Recall counters wait this long for another writer; they can be written later."""
@@ -44,6 +57,29 @@ Counts = Mapping[tuple[str, str], int]
 AUTHOR_ID = "coding-agent"
 AUTHOR_TYPE = "agent"
 """Who writes: every row of ours carries this author."""
+
+
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
+
+
+def within_limits(
+    work: Callable[Concatenate[Bank, _Given], _Found],
+) -> Callable[Concatenate[Bank, _Given], _Found]:
+    """Let a function that reads a bank come upon cells that are too large: it then reads their beginning only."""
+
+    @functools.wraps(work)
+    def call(bank: Bank, /, *given: _Given.args, **named: _Given.kwargs) -> _Found:
+        bank.forget_large_cells()
+        try:
+            return work(bank, *given, **named)
+        except BankError as error:
+            if not is_oversized(error):
+                raise
+        bank.cut_large_cells()
+        return work(bank, *given, **named)
+
+    return call
 
 
 class Bank:
@@ -87,6 +123,10 @@ class Bank:
         self._ended: Exception | None = None
         self.taken_back = 0
         self._counted = 0
+        self._schema: tuple[int, bool] | None = None
+        self._missing: tuple[str, ...] = ()
+        self.large: dict[str, int] = {}
+        self._is_cut = False
         connection.set_progress_handler(self._stop, STEPS_BETWEEN_CHECKS)
 
     @classmethod
@@ -108,7 +148,7 @@ class Bank:
         Parameters
         ----------
         path
-            The file; its folder is made if ``create``.
+            The file; its folder is made if ``create``. What is made is readable by the user alone.
         name
             The bank's name.
         clock, ids
@@ -132,9 +172,14 @@ class Bank:
             check_file(path, name)
         with bank_errors(path, name):
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
+                own_files.make_parents(path)
             except OSError as error:
                 raise cannot_open(path, name, error.strerror) from error
+            if not exists(path):
+                # Made by us, it is the user's alone, and SQLite gives the files beside it the same mode. A link to
+                # where nothing is yet is left to SQLite, which follows it as the agent does.
+                with suppress(MemoryToolkitError):
+                    os.close(own_files.create(path))
             return cls._opened(
                 path,
                 name,
@@ -187,7 +232,7 @@ class Bank:
     ) -> Self:
         """Open an existing bank for recall: nothing but its recall counters is ever written (R-34, L-01).
 
-        Where they cannot be written, or where a trigger of a stranger would run with them, it is only read.
+        Where they cannot be written, or where a foreign trigger would run with them, it is only read.
         """
         path = Path(path)
         check_file(path, name)
@@ -245,14 +290,15 @@ class Bank:
         """Hold a transaction that changes only recall counters, so that what was computed stays good.
 
         It does not wait for the disk: a power cut may lose counts, never a memory. Nor does it wait long for
-        another writer.
+        another writer. Where a foreign trigger would run, nothing is counted: setting it aside would change the
+        schema at each recall.
         """
         with self.reading():
             alone = not self._depth and self.writable
             if alone:
                 self.connection.execute("PRAGMA synchronous = NORMAL")
             try:
-                with self.impatient(COUNT_PATIENCE_MS), self.transaction() as connection:
+                with self.impatient(COUNT_PATIENCE_MS), self._writing(self._refuse_foreign) as connection:
                     before = connection.total_changes
                     yield connection
                     self._counted += connection.total_changes - before
@@ -273,8 +319,14 @@ class Bank:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Hold one write transaction; an inner one joins the outer one.
 
-        Whatever ends the block with an exception (Ctrl-C too) takes back all of it.
+        If the block ends with an exception (Ctrl-C too), all of it is rolled back. No trigger runs in it but those of
+        the schema.
         """
+        with self._writing(self._set_aside) as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self, keep_out: Callable[[], Sequence[Trigger]]) -> Iterator[sqlite3.Connection]:
         with self._border():
             if self._depth:
                 self._check_transaction()
@@ -285,10 +337,14 @@ class Bank:
                     "The bank was opened for reading only.", where=self.where, hint="Open it for writing."
                 )
             try:  # BEGIN belongs inside: an interrupt may come just after it
+                self._show_whole()
+                self.connection.bound(False)
                 self.connection.begin(self.patience_ms)
                 self._depth, self._ended = 1, None
+                foreign = keep_out()
                 yield self.connection
                 self._check_transaction()
+                put_back(self.connection, foreign)
                 self._depth = 0
                 self.connection.execute("COMMIT")
             except BaseException:
@@ -297,6 +353,28 @@ class Bank:
                 if self.connection.in_transaction:
                     self.connection.execute("ROLLBACK")
                 raise
+            finally:
+                self.connection.bound()
+
+    def _set_aside(self) -> Sequence[Trigger]:
+        return set_aside(self.connection, self.where) if self._has_foreign_triggers() else ()
+
+    def _refuse_foreign(self) -> Sequence[Trigger]:
+        if self._has_foreign_triggers():
+            raise ReadOnlyBankError(
+                "A trigger that does not belong to the bank would run.",
+                where=self.where,
+                hint="%memory doctor names it",
+            )
+        return ()
+
+    def _has_foreign_triggers(self) -> bool:
+        """Return whether there are any now; the schema is read again only when somebody has changed it."""
+        version: int = self.connection.execute("PRAGMA main.schema_version").fetchone()[0]
+        if self._schema is None or self._schema[0] != version:
+            check_kinds(self.connection, self.where)
+            self._schema = version, bool(foreign_triggers(self.connection))
+        return self._schema[1]
 
     @contextmanager
     def savepoint(self) -> Iterator[sqlite3.Connection]:
@@ -322,18 +400,39 @@ class Bank:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Read under the bank's error border; statements in it can be interrupted."""
+        """Read under the bank's error border; statements in it can be interrupted and are bounded in time."""
         with self._border():
+            if self._missing and not self._depth:
+                self._missing = drop_missing(self.connection, self._missing)
             yield self.connection
+
+    def cut_large_cells(self) -> None:
+        """Let only the beginning of each cell that is too large be read until the next write; ``large`` counts them."""
+        with self.reading() as connection:
+            self.large = cut_large(connection)
+            self._is_cut = bool(self.large)
+        self.memo.clear()
+
+    def forget_large_cells(self) -> None:
+        """Forget those that an earlier read came upon, unless they are still cut."""
+        if not self._is_cut:
+            self.large = {}
+
+    def _show_whole(self) -> None:
+        if self._is_cut:
+            drop_cut(self.connection)
+            self._is_cut = False
+            self.memo.clear()
 
     @contextmanager
     def _border(self) -> Iterator[None]:
         if not self._borders:
             self._user = threading.get_ident()
+            self.connection.late = False
         self._borders += 1
         failed = True
         try:
-            with bank_errors(self.path, self.name, self.cancel):
+            with bank_errors(self.path, self.name, self.cancel, self.connection):
                 yield
             failed = False
         finally:
@@ -378,7 +477,7 @@ class Bank:
 
     def _stop(self) -> int:
         # A pending Ctrl-C is raised as this function is entered, which ends the statement as well.
-        return int(self.cancel is not None and self.cancel.is_set())
+        return int((self.cancel is not None and self.cancel.is_set()) or self.connection.is_late())
 
     def _check_transaction(self) -> None:
         # SQLite ends a transaction by itself on some errors (a full disk); going on would commit piece by piece.
@@ -399,11 +498,12 @@ class Bank:
                 hint="Retain something, or check the bank's name or path.",
             )
         check_schema(self.connection, self.where)
+        self._missing = add_missing(self.connection)
 
     def _prepare_counting(self) -> None:
         self._check()
         self.connection.execute("PRAGMA synchronous = FULL")
-        self.writable = not foreign_triggers(self.connection)
+        self.writable = not self._has_foreign_triggers()
 
     def _prepare(self) -> None:
         connection = self.connection

@@ -55,13 +55,14 @@ def full_text(bank: Bank, tier: Tier, query: str, visible: Visibility, limit: fl
 
 def _best(bank: Bank, tier: Tier, query: str, size: int) -> list[tuple[Any, float]]:
     """Return key and rank of the best rows of an index, in any order."""
-    key = "id" if tier.by_id else "place"
+    key = "c0" if tier.by_id else "place"
     # "+" lets SQLite keep the best few alone; the index itself would sort every row, with all that it knows of it.
     cursor = match(
         bank,
         f"SELECT {key}, worth FROM (SELECT rowid AS place, rank AS worth FROM {tier.index}"
         f" WHERE {tier.index} MATCH ? ORDER BY +rank LIMIT {size})"
-        + (f" JOIN {tier.index} ON {tier.index}.rowid = place" if tier.by_id else ""),
+        # Read where the index keeps them, the ids bring no whole text along.
+        + (f" JOIN {tier.index}_content AS text ON text.id = place" if tier.by_id else ""),
         query,
     )
     return list(fetch(bank, cursor, size))
@@ -74,7 +75,8 @@ def places(bank: Bank, tier: Tier, query: str, visible: Visibility, wanted: Iter
     unseen = {row[0] for row in bank.connection.execute(f"SELECT {key} FROM {tier.table} WHERE NOT ({where})", values)}
     named = f"SELECT {key}, id FROM {tier.table} WHERE id IN (SELECT value FROM json_each(?))"
     left = dict(bank.connection.execute(named, (json_list(map(well_formed, wanted)),)))
-    cursor = match(bank, f"SELECT {key}, rank FROM {tier.index} WHERE {tier.index} MATCH ? ORDER BY rank", query)
+    column = f"(SELECT c0 FROM {tier.index}_content AS text WHERE text.id = {tier.index}.rowid)" if tier.by_id else key
+    cursor = match(bank, f"SELECT {column}, rank FROM {tier.index} WHERE {tier.index} MATCH ? ORDER BY rank", query)
     found: dict[str, int] = {}
     place = 0
     for _, equals in groupby(_fetched(bank, cursor), key=lambda row: row[1]):

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from ipy_memory.errors import ChangedSinceError, EditRefusedError
 from ipy_memory.js import json_text, well_formed
 from ipy_memory.jsdate import iso
+from ipy_memory.mnemopi import rows
+from ipy_memory.mnemopi.bank import within_limits
 from ipy_memory.mnemopi.cells import as_number, as_text, as_whole
 from ipy_memory.mnemopi.pending import Pending
 from ipy_memory.mnemopi.removal import cascade_delete, delete_traces, scrub
@@ -51,6 +53,7 @@ class Rewrite:
     after: Mapping[str, Any]
 
 
+@within_limits
 def find(bank: Bank, memory_id: str) -> Memory | None:
     """Return a memory in full: a working row of any session, an episode or a fact this bank shows (R-13)."""
     memory_id = well_formed(memory_id)
@@ -127,10 +130,12 @@ def _rewrite(
         ).fetchone()
         if row is None:
             return None
+        written = ", ".join(f"{name} = ?" for name in changes)
         connection.execute(
-            f"UPDATE {store}_memory SET {', '.join(f'{name} = ?' for name in changes)} WHERE id = ? AND {reach}",
+            f"UPDATE OR ABORT {store}_memory SET {written} WHERE id = ? AND {reach}",
             (*changes.values(), memory_id, *values),
         )
+        rows.check_stored(connection, f"{store}_memory", memory_id, changes)
     return Rewrite(memory_id, store, dict(zip(changes, row, strict=True)), changes)
 
 
@@ -235,9 +240,10 @@ def restore(bank: Bank, done: Rewrite, *, force: bool = False) -> bool:
                 hint="%memory undo --force writes the former values all the same",
             )
         connection.execute(
-            f"UPDATE {done.store}_memory SET {', '.join(f'{name} = ?' for name in done.before)} WHERE id = ?",
+            f"UPDATE OR ABORT {done.store}_memory SET {', '.join(f'{name} = ?' for name in done.before)} WHERE id = ?",
             (*done.before.values(), done.id),
         )
+        rows.check_stored(connection, f"{done.store}_memory", done.id, done.before)
     if "content" in done.before:
         _embed(bank, done.id, as_text(done.before["embed_text"]) or as_text(done.before["content"]) or "")
     return True

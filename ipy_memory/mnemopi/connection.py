@@ -26,6 +26,7 @@ from ipy_memory.errors import (
     ReadOnlyBankError,
     RecallCancelled,
 )
+from ipy_memory.sqlite_files import unsafe_neighbour
 
 if TYPE_CHECKING:
     import threading
@@ -38,31 +39,59 @@ _BUSY_STEP_MS = 100
 STEPS_BETWEEN_CHECKS = 20_000
 """How many of SQLite's own steps pass before it is asked whether to go on."""
 
+READ_SECONDS = 60.0
+"""One statement that reads may take this long."""
+
+VALUE_BYTES = 16 << 20
+"""No statement that reads takes a longer value: one of 200 MB would cost a minute and gigabytes."""
+
+_LONGEST = 1_000_000_000
+"""SQLite's own limit for one value."""
+
 _CACHE_KIB = 16 * 1024
 """SQLite's own 2 MiB make a large transaction, or a search of a large bank, read the same pages again and again."""
+
+FROZEN = "ro&immutable=1"
+"""How to open a file that nobody can write beside: as it lies, without any file beside it."""
 
 _WORTH_WAITING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_RECOVERY}
 _TEXT = partial(str, encoding="utf-8", errors="replace")
 
 
 class Connection(sqlite3.Connection):
-    """A connection that can end what it has begun to read.
+    """A connection that can end what it has begun to read, and whose reading is bounded in time and size.
 
     A statement whose reader was interrupted stays open as long as somebody keeps the traceback; it would hold the
-    file as it was, against every later look at it.
+    file as it was, against every later look at it. ``late`` says that a statement was stopped because it took too
+    long; whoever reads next resets it.
     """
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._cursors: WeakSet[sqlite3.Cursor] = WeakSet()
         self.file: tuple[int, int] | None = None
+        self.late = False
+        self._began = 0.0
+        self._bounded = False
         _OPEN.connections.add(self)
 
     def execute(self, *given: Any) -> sqlite3.Cursor:
         """Carry out a statement, and remember its cursor while it lives."""
         cursor = self.cursor()
         self._cursors.add(cursor)
+        self._began = time.monotonic()
         return cursor.execute(*given)
+
+    def bound(self, on: bool = True) -> None:
+        """Bound what the next statements read, or let them take what they need, as a write must."""
+        self._bounded = on
+        self.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES if on else _LONGEST)
+
+    def is_late(self) -> bool:
+        """Return whether the statement at work has had its time; for SQLite's progress handler."""
+        over = self._bounded and time.monotonic() - self._began > READ_SECONDS
+        self.late = self.late or over
+        return over
 
     def begin(self, patience_ms: int = BUSY_MS) -> None:
         """Begin to write, once whoever else writes is done; give up after ``patience_ms``."""
@@ -136,15 +165,49 @@ def file_of(path: Path) -> tuple[int, int] | None:
 
 
 @contextmanager
-def bank_errors(path: str | Path, name: str, cancel: threading.Event | None = None) -> Iterator[None]:
+def bank_errors(
+    path: str | Path,
+    name: str,
+    cancel: threading.Event | None = None,
+    connection: Connection | None = None,
+) -> Iterator[None]:
     """Turn SQLite's errors into ours, with the file they happened to and what to do.
 
-    The message stays SQLite's own (R-22). An interrupted statement is Ctrl-C (or a cancelled token).
+    The message stays SQLite's own (R-22). An interrupted statement took too long on its connection, or was cancelled
+    by a token; otherwise it was Ctrl-C.
     """
+    where = where_of(Path(path), name)
     try:
         yield
     except sqlite3.Error as error:
-        raise _translated(error, where_of(Path(path), name), cancel) from error
+        if connection is not None and connection.late:
+            raise _too_slow(where) from error
+        raise _translated(error, where, cancel) from error
+    except (UnicodeError, OverflowError) as error:
+        # The sqlite3 module itself fails on a name that is not valid text, and on a number that is too large.
+        raise CorruptBankError(
+            f"The bank holds what cannot be read: {_reason(error)}.",
+            where=where,
+            hint="The file was not touched; %memory doctor looks it over.",
+        ) from error
+
+
+def _too_slow(where: str) -> BankError:
+    return BankError(
+        f"Reading took longer than {READ_SECONDS:.0f} seconds and was stopped.",
+        where=where,
+        hint="Nothing was changed; %memory doctor looks the bank over.",
+    )
+
+
+def _reason(error: Exception) -> str:
+    return "a name that is not valid UTF-8" if isinstance(error, UnicodeError) else "a number that is too large"
+
+
+def is_oversized(error: BankError) -> bool:
+    """Return whether a statement failed because it came upon a value that is too large to be read."""
+    code: int = getattr(error.__cause__, "sqlite_errorcode", 0)
+    return code == sqlite3.SQLITE_TOOBIG
 
 
 _BY_CODE: dict[int, tuple[type[BankError], str]] = {
@@ -157,6 +220,7 @@ _BY_CODE: dict[int, tuple[type[BankError], str]] = {
     sqlite3.SQLITE_FULL: (DiskFullError, "Make room on the disk; what was stored before is untouched."),
     sqlite3.SQLITE_CANTOPEN: (BankError, "Check that the file exists and that its folder can be used."),
     sqlite3.SQLITE_IOERR: (BankError, "The disk failed to read or write; check it and its free space."),
+    sqlite3.SQLITE_TOOBIG: (BankError, f"A value is larger than {VALUE_BYTES >> 20} MiB; nothing was changed."),
 }
 
 
@@ -174,6 +238,12 @@ def _translated(error: sqlite3.Error, where: str, cancel: threading.Event | None
     if extended == sqlite3.SQLITE_CORRUPT_VTAB:
         hint = "A full-text index is damaged; no memories are lost. To mend it: %memory doctor --repair"
         return CorruptBankError(message, where=where, hint=hint)
+    if extended in {sqlite3.SQLITE_READONLY_ROLLBACK, sqlite3.SQLITE_READONLY_RECOVERY}:
+        return ReadOnlyBankError(
+            "A program ended in the middle of a write, which only a writer can undo: its journal lies beside the bank.",
+            where=where,
+            hint="Retain something in this bank, or let the agent open it; both undo that write.",
+        )
     if extended == sqlite3.SQLITE_READONLY_DBMOVED:
         hint = "Try again; nothing was written."
         return BankError("The bank's file was deleted or replaced meanwhile.", where=where, hint=hint)
@@ -217,18 +287,31 @@ def connect_readonly(path: Path, name: str) -> Connection:
     """Connect to an existing file, a bank or not; no byte of it is changed, and Ctrl-C ends each statement."""
     check_file(path, name)
     connection = connect(path, reading_mode(path))
-    connection.set_progress_handler(lambda: 0, STEPS_BETWEEN_CHECKS)
+    connection.set_progress_handler(connection.is_late, STEPS_BETWEEN_CHECKS)
     return connection
+
+
+def empty_connection() -> Connection:
+    """Connect to an empty database that only this connection sees."""
+    return sqlite3.connect(":memory:", isolation_level=None, factory=Connection)
 
 
 def reading_mode(path: Path) -> str:
     """Return how to open a file without changing it: one that nobody can write beside is taken as it lies."""
-    return "ro&immutable=1" if _is_frozen(path) else "ro"
+    return FROZEN if _is_frozen(path) else "ro"
 
 
 def connect(path: Path, mode: str) -> Connection:
-    """Connect to a file in a mode of SQLite's addresses (``rwc``, ``rw`` or that of :func:`reading_mode`)."""
+    """Connect to a file in a mode of SQLite's addresses (``rwc``, ``rw`` or that of :func:`reading_mode`).
+
+    Raises
+    ------
+    BankError
+        What lies beside the file would lead SQLite to other files.
+    """
     _OPEN.check(path)
+    if mode != FROZEN:
+        _check_neighbours(path)
     address = f"file:{quote(os.fspath(path.absolute()), errors='surrogateescape')}?mode={mode}"
     connection = sqlite3.connect(
         address,
@@ -245,12 +328,22 @@ def connect(path: Path, mode: str) -> Connection:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         connection.execute("PRAGMA cell_size_check = ON")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        connection.bound()
         if mode.startswith("ro"):  # when writing, SQLite before 3.41 needs it on for full-text tables in triggers
             connection.execute("PRAGMA trusted_schema = OFF")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _check_neighbours(path: Path) -> None:
+    if found := unsafe_neighbour(path):
+        raise BankError(
+            f"{found.path.name}, which SQLite uses beside the bank, {found.problem}.",
+            where=str(path),
+            hint="nothing was opened or changed; remove it, unless you know what it is",
+        )
 
 
 def _is_frozen(path: Path) -> bool:

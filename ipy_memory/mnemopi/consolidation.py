@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js, jsdate
 from ipy_memory.clock import memory_id
-from ipy_memory.mnemopi.bank import AUTHOR_ID, AUTHOR_TYPE
+from ipy_memory.mnemopi import rows
+from ipy_memory.mnemopi.bank import AUTHOR_ID, AUTHOR_TYPE, within_limits
 from ipy_memory.mnemopi.cells import as_text
 from ipy_memory.mnemopi.degradation import degrade
 from ipy_memory.mnemopi.extraction import Extracted, heuristic_facts
@@ -57,12 +58,7 @@ def sleep(bank: Bank, *, dry_run: bool = False) -> dict[str, Any]:
 
 def sleep_all(bank: Bank, *, dry_run: bool = False) -> dict[str, Any]:
     """Consolidate the old memories of every session name in the bank, those with the oldest first."""
-    with bank.reading() as connection:
-        sessions = connection.execute(
-            "SELECT COALESCE(session_id, 'default'), count(*) FROM working_memory"
-            " WHERE timestamp < ? AND consolidated_at IS NULL GROUP BY session_id ORDER BY min(timestamp)",
-            (_cutoff(bank),),
-        ).fetchall()
+    sessions = _sessions_due(bank)
     counts = {"sessions_scanned": len(sessions), "sessions_consolidated": 0}
     counts |= {"items_consolidated": 0, "summaries_created": 0, "llm_used": 0, "errors": 0}
     if not sessions:
@@ -124,8 +120,7 @@ def promote_before_trim(bank: Bank, *, incoming: int = 0) -> list[str]:
 
 def _sleep_session(bank: Bank, session: str, channel: str, dry_run: bool) -> dict[str, Any]:
     if dry_run:
-        with bank.reading():
-            made = list(episodes(_eligible(bank, session), bank.config.max_episode_chars))
+        made = list(episodes(_eligible(bank, session), bank.config.max_episode_chars))
     else:
         with bank.transaction():
             made = _consolidate(bank, session, channel, _eligible(bank, session))
@@ -153,6 +148,17 @@ def _cutoff(bank: Bank) -> str:
     return jsdate.iso(bank.clock.now_ms() - SLEEP_AGE_MS)
 
 
+@within_limits
+def _sessions_due(bank: Bank) -> list[tuple[str, int]]:
+    with bank.reading() as connection:
+        return connection.execute(
+            "SELECT COALESCE(session_id, 'default'), count(*) FROM working_memory"
+            " WHERE timestamp < ? AND consolidated_at IS NULL GROUP BY session_id ORDER BY min(timestamp)",
+            (_cutoff(bank),),
+        ).fetchall()
+
+
+@within_limits
 def _eligible(bank: Bank, session: str) -> list[OldMemory]:
     return _memories(
         bank,
@@ -163,12 +169,13 @@ def _eligible(bank: Bank, session: str) -> list[OldMemory]:
 
 
 def _memories(bank: Bank, where: str, values: dict[str, Any], limit: str = "") -> list[OldMemory]:
-    rows = bank.connection.execute(
-        f"SELECT {_COLUMNS} FROM working_memory WHERE consolidated_at IS NULL AND typeof(id) = 'text' AND {where}"
-        f" ORDER BY timestamp, rowid {limit}",
-        values,
-    )
-    return [OldMemory(row[0], as_text(row[1]) or "", *map(as_text, row[2:])) for row in rows]
+    with bank.reading() as connection:
+        rows = connection.execute(
+            f"SELECT {_COLUMNS} FROM working_memory WHERE consolidated_at IS NULL AND typeof(id) = 'text' AND {where}"
+            f" ORDER BY timestamp, rowid {limit}",
+            values,
+        )
+        return [OldMemory(row[0], as_text(row[1]) or "", *map(as_text, row[2:])) for row in rows]
 
 
 def _consolidate(bank: Bank, session: str, channel: str, memories: Sequence[OldMemory]) -> list[Episode]:
@@ -176,17 +183,19 @@ def _consolidate(bank: Bank, session: str, channel: str, memories: Sequence[OldM
         return []
     now = jsdate.iso(bank.clock.now_ms())
     bank.connection.executemany(
-        "UPDATE working_memory SET consolidated_at = ? WHERE id = ?", [(now, memory.id) for memory in memories]
+        "UPDATE OR ABORT working_memory SET consolidated_at = ? WHERE id = ?", [(now, memory.id) for memory in memories]
     )
     graph = Graph(bank, session)
     made = list(episodes(memories, bank.config.max_episode_chars))
     for episode in made:
         _store(bank, graph, episode, channel, now)
-    bank.connection.execute(
-        "INSERT INTO consolidation_log (session_id, items_consolidated, summary_preview, created_at)"
-        " VALUES (?, ?, ?, ?)",
-        (session, len(memories), f"{len(made)} summaries (aaak) from {len(memories)} items", now),
-    )
+    logged = {
+        "session_id": session,
+        "items_consolidated": len(memories),
+        "summary_preview": f"{len(made)} summaries (aaak) from {len(memories)} items",
+        "created_at": now,
+    }
+    rows.insert(bank.connection, "consolidation_log", logged)
     return made
 
 
@@ -209,9 +218,9 @@ def _store(bank: Bank, graph: Graph, episode: Episode, channel: str, now: str) -
         "channel_id": channel,
         "created_at": now,
     }
-    bank.connection.execute(
-        f"INSERT INTO episodic_memory ({', '.join(row)}) VALUES ({', '.join(f':{name}' for name in row)})", row
-    )
+    rows.insert(bank.connection, "episodic_memory", row)
+    kept = {name: row[name] for name in ("content", "summary_of", "timestamp")}
+    rows.check_stored(bank.connection, "episodic_memory", episode_id, kept)
     _store_patterns(FactRows(bank.connection, graph.session, episode_id, now), episode.text)
     graph.ingest(episode_id, episode.text)
     if bank.embedder is not None:

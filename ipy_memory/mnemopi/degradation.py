@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js, jsdate
+from ipy_memory.mnemopi.bank import within_limits
 from ipy_memory.mnemopi.cells import as_text
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def _weight(sentence: str) -> int:
     return 2 * len(_CAPITALISED.findall(sentence)) + len(_WEIGHTY.findall(sentence))
 
 
+@within_limits
 def _older(bank: Bank, tier: int, days: float, now_ms: int, limit: int) -> list[tuple[str, str]]:
     with bank.reading() as connection:
         rows = connection.execute(
@@ -86,8 +88,9 @@ def _older(bank: Bank, tier: int, days: float, now_ms: int, limit: int) -> list[
 def _set_tier(bank: Bank, memory_id: str, old: str, new: str, tier: int, now: str) -> None:
     new = js.well_formed(new)
     bank.connection.execute(
-        "UPDATE episodic_memory SET content = ?, tier = ?, degraded_at = ? WHERE id = ?", (new, tier, now, memory_id)
+        "UPDATE OR ABORT episodic_memory SET content = ?, tier = ?, degraded_at = ? WHERE id = ?",
+        (new, tier, now, memory_id),
     )
     if new != old:
-        bank.connection.execute("UPDATE episodic_memory SET binary_vector = NULL WHERE id = ?", (memory_id,))
+        bank.connection.execute("UPDATE OR ABORT episodic_memory SET binary_vector = NULL WHERE id = ?", (memory_id,))
         bank.connection.execute("DELETE FROM memory_embeddings WHERE memory_id = ?", (memory_id,))

@@ -12,6 +12,7 @@ from ipy_memory import text
 from ipy_memory.errors import EditRefusedError, MemoryNotFoundError, MemoryToolkitError, ToolInputError
 from ipy_memory.js import clamp01, clip, json_text, number_text
 from ipy_memory.mnemopi import listing
+from ipy_memory.mnemopi.bank import within_limits
 from ipy_memory.mnemopi.change import Store, find, forget, invalidate, restore, update
 from ipy_memory.mnemopi.removal import hanging_on
 
@@ -185,6 +186,7 @@ def _carried_out(bank: Bank, op: Operation, before: Memory, change: _Change) -> 
     return Edited(before.id, _DONE[op], bank.name, store, before, written, along) if there else None
 
 
+@within_limits
 def _along(bank: Bank, op: Operation, memory_id: str) -> Mapping[str, int]:
     if op != "forget":
         return {}

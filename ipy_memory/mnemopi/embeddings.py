@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from ipy_memory import js, process
 from ipy_memory.errors import EmbeddingError
+from ipy_memory.mnemopi.bank import within_limits
+from ipy_memory.mnemopi.rows import check_replaces_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -98,7 +100,7 @@ class QueryCache:
 QUERIES = QueryCache()
 
 
-_DROP_OLDER_FORM = "UPDATE episodic_memory SET binary_vector = NULL WHERE binary_vector IS NOT NULL"
+_DROP_OLDER_FORM = "UPDATE OR ABORT episodic_memory SET binary_vector = NULL WHERE binary_vector IS NOT NULL"
 
 
 def store_vectors(bank: Bank, texts: Mapping[str, str]) -> int:
@@ -139,7 +141,7 @@ def reindex(bank: Bank, progress: Callable[[int, int], object] | None = None, *,
         There is no embedder, or it computed nothing for some memories; what was stored stays.
     """
     embedder = _needed(bank)
-    rows = list(_live_texts(bank))
+    rows = _live_texts(bank)
     if missing_only:
         known = _known(bank, embedder.model)
         rows = [row for row in rows if row[0] not in known]
@@ -197,20 +199,25 @@ def _needed(bank: Bank) -> Embedder:
     return embedder
 
 
+@within_limits
 def _known(bank: Bank, model: str) -> set[str]:
     with bank.reading() as connection:
         found = connection.execute("SELECT memory_id FROM memory_embeddings WHERE model IS ?", (model,))
         return {row[0] for row in found}
 
 
-def _live_texts(bank: Bank) -> Iterator[tuple[str, str]]:
+@within_limits
+def _live_texts(bank: Bank) -> list[tuple[str, str]]:
     with bank.reading() as connection:
-        for columns, table in (("COALESCE(embed_text, content)", "working_memory"), ("content", "episodic_memory")):
+        return [
+            (memory_id, text)
+            for columns, table in (("COALESCE(embed_text, content)", "working_memory"), ("content", "episodic_memory"))
             for memory_id, text in connection.execute(
-                f"SELECT id, {columns} FROM {table} WHERE superseded_by IS NULL ORDER BY rowid"
-            ).fetchall():
-                if js.trim(text):
-                    yield memory_id, text
+                f"SELECT id, {columns} FROM {table} WHERE superseded_by IS NULL"
+                f" AND typeof(id) = 'text' AND typeof({columns}) = 'text' ORDER BY rowid"
+            )
+            if js.trim(text)
+        ]
 
 
 def _batches(rows: Sequence[tuple[str, str]]) -> Iterator[Sequence[tuple[str, str]]]:
@@ -231,6 +238,7 @@ def _store_batch(bank: Bank, embedder: Embedder, batch: Sequence[tuple[str, str]
     ]
     with bank.transaction() as connection:
         # A memory may have been deleted while its vector was computed.
+        check_replaces_one(connection, "memory_embeddings")
         before = connection.total_changes
         connection.executemany(
             "INSERT OR REPLACE INTO memory_embeddings (memory_id, embedding_json, model) SELECT :id, :vector, :model"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ipy_memory.clock import stable_id
 from ipy_memory.js import well_formed
+from ipy_memory.mnemopi import rows
 
 if TYPE_CHECKING:
     import sqlite3
@@ -66,56 +67,77 @@ class FactRows:
     def add_fact(self, type_: str, key: str, value: str, importance: float, snippet: str) -> None:
         """Write one typed fact and its full-text copy; a fact known already is not copied twice."""
         key, value = well_formed(key), well_formed(value)
-        self.connection.execute(
-            "INSERT INTO memoria_facts (session_id, message_idx, fact_type, key, value, context_snippet, importance,"
-            " timestamp, source_memory_id) VALUES (?, 0, ?, ?, ?, ?, ?, ?, ?)",
-            (self.session, type_, key, value, well_formed(snippet), importance, self.now, self.source_id),
+        self._insert(
+            "memoria_facts",
+            message_idx=0,
+            fact_type=type_,
+            key=key,
+            value=value,
+            context_snippet=well_formed(snippet),
+            importance=importance,
+            timestamp=self.now,
+            source_memory_id=self.source_id,
         )
-        fact_id = stable_id("\0".join((self.session, type_, key, value)), self.source_id)
-        self.connection.execute(
-            "INSERT OR IGNORE INTO facts (fact_id, session_id, subject, predicate, object, timestamp, source_msg_id,"
-            " confidence) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (fact_id, self.session, key, type_, value, self.now, self.source_id, importance),
-        )
+        fact = {
+            "fact_id": stable_id("\0".join((self.session, type_, key, value)), self.source_id),
+            "session_id": self.session,
+            "subject": key,
+            "predicate": type_,
+            "object": value,
+            "timestamp": self.now,
+            "source_msg_id": self.source_id,
+            "confidence": importance,
+        }
+        rows.insert_once(self.connection, "facts", fact, ("fact_id",))
 
     def add_event(self, date: str | None, description: str) -> None:
         """Write one entry of the timeline."""
-        self.connection.execute(
-            "INSERT INTO memoria_timelines (session_id, date, message_idx, description, source, source_memory_id)"
-            " VALUES (?, ?, 0, ?, 'extraction', ?)",
-            (self.session, date, well_formed(description), self.source_id),
+        self._insert(
+            "memoria_timelines",
+            date=date,
+            message_idx=0,
+            description=well_formed(description),
+            source="extraction",
+            source_memory_id=self.source_id,
         )
 
     def add_relation(self, subject: str, predicate: str, object_: str) -> None:
         """Write one relation into the knowledge graph."""
-        triple = tuple(map(well_formed, (subject, predicate, object_)))
-        self.connection.execute(
-            "INSERT INTO memoria_kg (session_id, subject, predicate, object, message_idx, confidence,"
-            " source_memory_id) VALUES (?, ?, ?, ?, 0, ?, ?)",
-            (self.session, *triple, RELATION_CONFIDENCE, self.source_id),
+        triple = dict(
+            zip(("subject", "predicate", "object"), map(well_formed, (subject, predicate, object_)), strict=True)
         )
-        self.connection.execute(
-            "INSERT INTO triples (subject, predicate, object, valid_from, source, confidence)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (*triple, self.now, self.source_id, RELATION_CONFIDENCE),
+        self._insert(
+            "memoria_kg",
+            **triple,
+            message_idx=0,
+            confidence=RELATION_CONFIDENCE,
+            source_memory_id=self.source_id,
+        )
+        rows.insert(
+            self.connection,
+            "triples",
+            {**triple, "valid_from": self.now, "source": self.source_id, "confidence": RELATION_CONFIDENCE},
         )
 
     def _add_preference(self, preference: str, topic: str | None) -> None:
-        self.connection.execute(
-            "INSERT INTO memoria_preferences (session_id, message_idx, preference, topic, context_snippet,"
-            " source_memory_id) VALUES (?, 0, ?, ?, ?, ?)",
-            (
-                self.session,
-                well_formed(preference),
-                topic and well_formed(topic),
-                well_formed(preference),
-                self.source_id,
-            ),
+        self._insert(
+            "memoria_preferences",
+            message_idx=0,
+            preference=well_formed(preference),
+            topic=topic and well_formed(topic),
+            context_snippet=well_formed(preference),
+            source_memory_id=self.source_id,
         )
 
     def _add_instruction(self, instruction: str, snippet: str) -> None:
-        self.connection.execute(
-            "INSERT INTO memoria_instructions (session_id, message_idx, instruction, active, context_snippet,"
-            " source_memory_id) VALUES (?, 0, ?, 1, ?, ?)",
-            (self.session, well_formed(instruction), well_formed(snippet), self.source_id),
+        self._insert(
+            "memoria_instructions",
+            message_idx=0,
+            instruction=well_formed(instruction),
+            active=1,
+            context_snippet=well_formed(snippet),
+            source_memory_id=self.source_id,
         )
+
+    def _insert(self, table: str, **row: object) -> None:
+        rows.insert(self.connection, table, {"session_id": self.session, **row})

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from ipy_memory import js, jsdate
+from ipy_memory.mnemopi import rows
 from ipy_memory.mnemopi.graph_extract import extract_gist, extract_statements, gist_id
 
 if TYPE_CHECKING:
@@ -104,36 +105,30 @@ class Graph:
         self._entities[memory_id].update(filter(None, (js.lower(js.trim(name or "")) for name in names)))
 
     def _store_gist(self, gist: Gist, memory_id: str) -> None:
-        self._bank.connection.execute(
-            "INSERT OR REPLACE INTO gists (id, text, timestamp, participants_json, location, emotion, time_scope,"
-            " memory_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                gist.id,
-                js.well_formed(gist.text),
-                gist.timestamp,
-                js.json_text(gist.participants),
-                gist.location,
-                gist.emotion,
-                gist.time_scope,
-                memory_id,
-            ),
-        )
+        row = {
+            "id": gist.id,
+            "text": js.well_formed(gist.text),
+            "timestamp": gist.timestamp,
+            "participants_json": js.json_text(gist.participants),
+            "location": gist.location,
+            "emotion": gist.emotion,
+            "time_scope": gist.time_scope,
+            "memory_id": memory_id,
+        }
+        rows.replace(self._bank.connection, "gists", row)
 
     def _store_statement(self, statement: Statement, memory_id: str) -> None:
-        self._bank.connection.execute(
-            "INSERT OR REPLACE INTO facts (fact_id, session_id, subject, predicate, object, timestamp, source_msg_id,"
-            " confidence) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                statement.id,
-                self.session,
-                statement.subject,
-                statement.predicate,
-                statement.object,
-                statement.timestamp,
-                memory_id,
-                statement.confidence,
-            ),
-        )
+        row = {
+            "fact_id": statement.id,
+            "session_id": self.session,
+            "subject": statement.subject,
+            "predicate": statement.predicate,
+            "object": statement.object,
+            "timestamp": statement.timestamp,
+            "source_msg_id": memory_id,
+            "confidence": statement.confidence,
+        }
+        rows.replace(self._bank.connection, "facts", row)
 
     def _link(self, memory_id: str, tokens: frozenset[str], scope: str | None, now: str) -> None:
         shared = Counter(other for token in tokens for other in self._postings.get(token, ()))
@@ -165,7 +160,7 @@ class Graph:
 
     def _add_edge(self, source: str, target: str, kind: str, weight: float, now: str) -> None:
         self._bank.connection.execute(
-            "INSERT INTO graph_edges (source, target, edge_type, weight, timestamp) VALUES (?, ?, ?, ?, ?)"
+            "INSERT OR ABORT INTO graph_edges (source, target, edge_type, weight, timestamp) VALUES (?, ?, ?, ?, ?)"
             " ON CONFLICT (source, target, edge_type)"
             " DO UPDATE SET weight = excluded.weight, timestamp = excluded.timestamp",
             (source, target, kind, js.clamp01(weight), now),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipy_memory.js import well_formed
 from ipy_memory.jsdate import iso, parse_ms
+from ipy_memory.mnemopi.bank import within_limits
 from ipy_memory.mnemopi.cells import as_number, as_text, as_whole, json_list
 from ipy_memory.mnemopi.schema import columns
 from ipy_memory.mnemopi.visibility import names_of
@@ -55,6 +56,7 @@ _ENTITIES = f"""(
 )"""
 """Who and what the facts, relations and gists of a bank speak of; ``recall_count`` counts the memories."""
 
+_AT_ONCE = 10_000
 _READ: Mapping[str, Callable[[object], object]] = {"importance": as_number, "recall_count": as_whole}
 
 
@@ -202,8 +204,7 @@ def page(
     keys = []
     for number, bank in enumerate(banks):
         for store in stores:
-            with bank.reading() as connection:
-                found = _keys(connection, bank, store, where, None if limit is None else limit + offset)
+            found = _keys(bank, store, where, None if limit is None else limit + offset)
             if found is None:
                 continue
             total += found[0]
@@ -224,6 +225,7 @@ def every_row(bank: Bank) -> list[Memory]:
     return [memory for store in (*MEMORY_STORES, "fact") for memory in _store(bank, store)]
 
 
+@within_limits
 def replaced_by(bank: Bank, memory_id: str) -> list[Memory]:
     """Return the memories that a memory replaced."""
     found: list[Memory] = []
@@ -237,17 +239,18 @@ def replaced_by(bank: Bank, memory_id: str) -> list[Memory]:
                     (well_formed(memory_id),),
                 )
             ]
-            found += _fetched(connection, bank, store, rowids).values()
+            found += _fetched(bank, store, rowids).values()
     return found
 
 
+@within_limits
 def _store(bank: Bank, store: str) -> list[Memory]:
-    with bank.reading() as connection:
-        found = _keys(connection, bank, store, {}, None)
+    with bank.snapshot():
+        found = _keys(bank, store, {}, None)
         if found is None:
             return []
         rowids = sorted(rowid for _, rowid in found[1])
-        fetched = _fetched(connection, bank, store, rowids)
+        fetched = _fetched(bank, store, rowids)
     return [fetched[rowid] for rowid in rowids]
 
 
@@ -255,31 +258,33 @@ def _names(bank: Bank, shape: _Shape) -> Mapping[str, str]:
     return {} if shape.source else names_of(bank, shape.table)
 
 
+@within_limits
 def _keys(
-    connection: sqlite3.Connection, bank: Bank, store: str, where: Mapping[str, str], limit: int | None
+    bank: Bank, store: str, where: Mapping[str, str], limit: int | None
 ) -> tuple[int, list[tuple[float, int]]] | None:
     """Return how many rows pass, and time and rowid of the newest; ``None`` where the store cannot have any."""
     shape = _SHAPES[store]
-    if not all(columns(connection, table) for table in shape.needs or (shape.table,)):
-        return None
-    names = _names(bank, shape)
     conditions = []
     values: dict[str, Any] = {"now": iso(bank.clock.now_ms()), "limit": -1 if limit is None else limit}
-    for name, value in where.items():
-        written = _condition(shape, name)
-        if written is None:
+    with bank.reading() as connection:
+        if not all(columns(connection, table) for table in shape.needs or (shape.table,)):
             return None
-        conditions.append(written.format_map(names))
-        values[name] = _value(name, value)
-    _teach(connection, bank)
-    if "text" in where:
-        connection.create_function("folded", 1, _folded, deterministic=True)
-    passing = f"FROM {shape.rows}" + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
-    total = connection.execute(f"SELECT count(*) {passing}", values).fetchone()[0]
-    moment = shape.moment.format_map(names)
-    rows = connection.execute(f"SELECT {moment}, rowid {passing} ORDER BY 1 DESC, rowid DESC LIMIT :limit", values)
-    # Rows without a readable time come last.
-    return total, [(-math.inf if ms is None else ms, rowid) for ms, rowid in rows]
+        names = _names(bank, shape)
+        for name, value in where.items():
+            written = _condition(shape, name)
+            if written is None:
+                return None
+            conditions.append(written.format_map(names))
+            values[name] = _value(name, value)
+        _teach(connection, bank)
+        if "text" in where:
+            connection.create_function("folded", 1, _folded, deterministic=True)
+        passing = f"FROM {shape.rows}" + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
+        total = connection.execute(f"SELECT count(*) {passing}", values).fetchone()[0]
+        moment = shape.moment.format_map(names)
+        rows = connection.execute(f"SELECT {moment}, rowid {passing} ORDER BY 1 DESC, rowid DESC LIMIT :limit", values)
+        # Rows without a readable time come last.
+        return total, [(-math.inf if ms is None else ms, rowid) for ms, rowid in rows]
 
 
 def _teach(connection: sqlite3.Connection, bank: Bank) -> None:
@@ -327,23 +332,28 @@ def _whole(banks: Sequence[Bank], keys: Sequence[tuple[int, str, int]]) -> Itera
         wanted.setdefault((number, store), []).append(rowid)
     found = {}
     for (number, store), rowids in wanted.items():
-        with banks[number].reading() as connection:
-            found[number, store] = _fetched(connection, banks[number], store, rowids)
+        found[number, store] = _fetched(banks[number], store, rowids)
     for number, store, rowid in keys:
         if memory := found[number, store].get(rowid):
             yield memory
 
 
-def _fetched(connection: sqlite3.Connection, bank: Bank, store: str, rowids: Sequence[int]) -> dict[int, Memory]:
+@within_limits
+def _fetched(bank: Bank, store: str, rowids: Sequence[int]) -> dict[int, Memory]:
     shape = _SHAPES[store]
-    names = _names(bank, shape)
-    _teach(connection, bank)
-    listed = ", ".join(sql.format_map(names) for sql in shape.fields.values())
-    rows = connection.execute(
-        f"SELECT rowid, {listed} FROM {shape.rows} WHERE rowid IN (SELECT value FROM json_each(:rowids))",
-        {"now": iso(bank.clock.now_ms()), "rowids": json_list(rowids)},
-    )
-    return {rowid: _memory(bank, store, dict(zip(shape.fields, cells, strict=True))) for rowid, *cells in rows}
+    found = {}
+    with bank.reading() as connection:
+        names = _names(bank, shape)
+        _teach(connection, bank)
+        listed = ", ".join(sql.format_map(names) for sql in shape.fields.values())
+        for start in range(0, len(rowids), _AT_ONCE):
+            rows = connection.execute(
+                f"SELECT rowid, {listed} FROM {shape.rows} WHERE rowid IN (SELECT value FROM json_each(:rowids))",
+                {"now": iso(bank.clock.now_ms()), "rowids": json_list(rowids[start : start + _AT_ONCE])},
+            )
+            for rowid, *cells in rows:
+                found[rowid] = _memory(bank, store, dict(zip(shape.fields, cells, strict=True)))
+    return found
 
 
 def _memory(bank: Bank, store: str, cells: Mapping[str, object]) -> Memory:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
 from ipy_memory import process
 from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError
-from ipy_memory.mnemopi.bank import Bank
+from ipy_memory.mnemopi.bank import Bank, within_limits
 from ipy_memory.mnemopi.completion import RemoteCompletion
 from ipy_memory.mnemopi.connection import BUSY_MS, file_of
 from ipy_memory.mnemopi.copies import sweep
@@ -261,13 +261,19 @@ def name_in_file(path: Path, clock: Clock) -> str:
     """Return the name under which a bank file's rows were written: its folder's, or what most of its rows say."""
     folder = name_by_folder(path)
     try:
-        with Bank.open_readonly(path, path.stem, clock=clock) as bank, bank.reading() as connection:
-            rows = connection.execute(
-                "SELECT session_id, count(*) FROM working_memory WHERE session_id IS NOT NULL GROUP BY session_id"
-            ).fetchall()
+        with Bank.open_readonly(path, path.stem, clock=clock) as bank:
+            counts = _names_in_rows(bank)
     except BankError:
-        rows = []
-    counts = Counter({str(name): number for name, number in rows})
+        counts = Counter()
     if folder is not None and (folder in counts or not counts):
         return folder
     return counts.most_common(1)[0][0] if counts else DEFAULT_BANK
+
+
+@within_limits
+def _names_in_rows(bank: Bank) -> Counter[str]:
+    with bank.reading() as connection:
+        rows = connection.execute(
+            "SELECT session_id, count(*) FROM working_memory WHERE session_id IS NOT NULL GROUP BY session_id"
+        )
+        return Counter({str(name): number for name, number in rows})

@@ -17,6 +17,7 @@ from ipy_memory import js
 from ipy_memory.errors import BankError, BusyBankError
 from ipy_memory.jsdate import iso, parse_ms
 from ipy_memory.mnemopi import account, candidates, lexicon, rerank, scoring, stored
+from ipy_memory.mnemopi.bank import within_limits
 from ipy_memory.mnemopi.entries import Entry, Found, hit_of
 from ipy_memory.mnemopi.facts import fact_recall
 from ipy_memory.mnemopi.session_embedder import SessionEmbedder
@@ -91,6 +92,7 @@ class Question:
     tz: tzinfo | None
 
 
+@within_limits
 def recall(
     bank: Bank, query: str, k: float, options: RecallOptions = RecallOptions(), trace: Trace | None = None
 ) -> list[Hit]:
@@ -103,6 +105,7 @@ def recall(
     return hits
 
 
+@within_limits
 def recall_enhanced(
     bank: Bank, query: str, k: int, options: RecallOptions = RecallOptions(), trace: Trace | None = None
 ) -> list[Hit]:
@@ -153,7 +156,7 @@ def _count(bank: Bank, connection: Connection, counts: Counts, then: str, visibl
         if times := {id_: n for (name, id_), n in counts.items() if name == tier.name}:
             where, values = condition(visible.rules(), names_of(bank, tier.table))
             counted = connection.executemany(
-                f"UPDATE {tier.table} SET recall_count = COALESCE(recall_count, 0) + ?, last_recalled = ?"
+                f"UPDATE OR ABORT {tier.table} SET recall_count = COALESCE(recall_count, 0) + ?, last_recalled = ?"
                 f" WHERE id = ? AND {where}",
                 [(n, then, id_, *values) for id_, n in times.items()],
             )

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from ipy_memory.errors import BankError, BankNotFoundError
 from ipy_memory.jsdate import iso
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.connection import bank_errors, connect_readonly
-from ipy_memory.mnemopi.schema import create_schema
+from ipy_memory.mnemopi.bank import Bank, within_limits
+from ipy_memory.mnemopi.cells import as_text
+from ipy_memory.mnemopi.connection import bank_errors, connect_readonly, empty_connection, where_of
+from ipy_memory.mnemopi.schema import check_kinds, create_schema
 from ipy_memory.paths import exists
 
 if TYPE_CHECKING:
@@ -99,14 +100,20 @@ class Diagnosis:
 def bank_stats(path: Path, name: str, clock: Clock) -> BankStats:
     """Return the counts of a bank; of one that has no file yet, zeros (no file is made)."""
     try:
-        with Bank.open_readonly(path, name, clock=clock) as bank, bank.reading() as connection:
-            working, episodic, triples, last = connection.execute(
-                "SELECT (SELECT count(*) FROM working_memory), (SELECT count(*) FROM episodic_memory),"
-                " (SELECT count(*) FROM triples), (SELECT max(timestamp) FROM working_memory)"
-            ).fetchone()
+        with Bank.open_readonly(path, name, clock=clock) as bank:
+            return BankStats(name, path, *_counts(bank))
     except BankNotFoundError:
         return BankStats(name, path)
-    return BankStats(name, path, working, episodic, triples, last)
+
+
+@within_limits
+def _counts(bank: Bank) -> tuple[int, int, int, str | None]:
+    with bank.reading() as connection:
+        *counts, last = connection.execute(
+            "SELECT (SELECT count(*) FROM working_memory), (SELECT count(*) FROM episodic_memory),"
+            " (SELECT count(*) FROM triples), (SELECT max(timestamp) FROM working_memory)"
+        ).fetchone()
+    return counts[0], counts[1], counts[2], as_text(last)
 
 
 def stats_text(rows: Sequence[BankStats], home: str) -> str:
@@ -166,14 +173,15 @@ def diagnose(path: Path, name: str, clock: Clock, *, missing_is_fresh: bool = Fa
 @contextmanager
 def _connected(path: Path, name: str, clock: Clock, *, missing_is_fresh: bool) -> Iterator[sqlite3.Connection]:
     with bank_errors(path, name):
-        there = exists(path)
-        connection = connect_readonly(path, name) if there else sqlite3.connect(":memory:", isolation_level=None)
-        try:
-            if missing_is_fresh and not there:
+        connection = connect_readonly(path, name) if exists(path) else empty_connection()
+    try:
+        with bank_errors(path, name, connection=connection):
+            if missing_is_fresh and not exists(path):
                 create_schema(connection, iso(clock.now_ms()))
+            check_kinds(connection, where_of(path, name))
             yield connection
-        finally:
-            connection.close()
+    finally:
+        connection.close()
 
 
 def _checks(connection: sqlite3.Connection) -> Iterator[Check]:

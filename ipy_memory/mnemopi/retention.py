@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.mnemopi.bank import within_limits
+from ipy_memory.mnemopi.cells import as_text
 from ipy_memory.mnemopi.consolidation import promote_before_trim
 from ipy_memory.mnemopi.store import RememberOptions, remember
 from ipy_memory.turns import plain_transcript, transcript, user_transcript, user_turns
@@ -100,6 +103,7 @@ def _after_turn(messages: Sequence[Message], turn: int) -> Sequence[Message]:
     return ()
 
 
+@within_limits
 def stored_through(bank: Bank, session_id: str) -> int:
     """Return the last user turn of a session that the bank holds (A-10).
 
@@ -114,11 +118,11 @@ def stored_through(bank: Bank, session_id: str) -> int:
         for metadata_json, content in rows:
             metadata = _object(metadata_json)
             through, source_id = metadata.get("retained_through_user_turn"), metadata.get("source_id")
-            if isinstance(through, int | float) and not isinstance(through, bool):
+            if isinstance(through, int | float) and not isinstance(through, bool) and math.isfinite(through):
                 if metadata.get("session_id") == session_id:
                     last = max(last, int(through))
             elif isinstance(source_id, str) and (source_id == session_id or source_id.startswith(f"{session_id}-")):
-                last = max(last, content.split("\n").count("[role: user]"))
+                last = max(last, (as_text(content) or "").split("\n").count("[role: user]"))
     return last
 
 

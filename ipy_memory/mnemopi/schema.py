@@ -24,7 +24,7 @@ _MEMORY_TAIL = """
     corrected_by INTEGER DEFAULT NULL, created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP"""
 _SESSION = "session_id TEXT DEFAULT 'default'"
 
-_TABLES: Mapping[str, str] = {
+TABLES: Mapping[str, str] = {
     "working_memory": f"""
     id TEXT PRIMARY KEY, content TEXT NOT NULL, embed_text TEXT DEFAULT NULL, source TEXT, timestamp TEXT,
     {_SESSION}, importance REAL DEFAULT 0.5, metadata_json TEXT, veracity TEXT DEFAULT 'unknown',
@@ -82,6 +82,7 @@ _TABLES: Mapping[str, str] = {
     weight REAL DEFAULT 1.0, timestamp TEXT, created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
     UNIQUE(source, target, edge_type)""",
 }
+"""Every ordinary table, and what it is created with, in the order of creation."""
 
 _FULL_TEXT: Mapping[str, str] = {
     "fts_episodes": "content, content='episodic_memory', content_rowid='rowid'",
@@ -89,7 +90,7 @@ _FULL_TEXT: Mapping[str, str] = {
     "fts_facts": "subject, predicate, object, content='facts'",
 }
 
-_TRIGGERS: Mapping[str, tuple[str, str]] = {
+_TRIGGER_PARTS: Mapping[str, tuple[str, str]] = {
     "em_ai": (
         "AFTER INSERT ON episodic_memory",
         "INSERT INTO fts_episodes(rowid, content) VALUES (new.rowid, new.content);",
@@ -140,6 +141,14 @@ _TRIGGERS: Mapping[str, tuple[str, str]] = {
         ),
     ),
 }
+
+TRIGGERS: Mapping[str, str] = {
+    name: f"CREATE TRIGGER {name} {event} BEGIN {body} END" for name, (event, body) in _TRIGGER_PARTS.items()
+}
+"""The statement that creates each trigger."""
+
+REPLACED_TRIGGERS = frozenset({"wm_ai", "wm_au"})
+"""Triggers that each opening for writing creates again: older banks index the content only."""
 
 _INDEXES: Mapping[str, str] = {
     "idx_wm_session": "working_memory(session_id)",
@@ -217,7 +226,7 @@ def create_schema(connection: sqlite3.Connection, now: str) -> None:
         ISO instant given to rows whose ``consolidated_at`` column did not exist.
     """
     existing = _objects(connection)
-    for name, body in _TABLES.items():
+    for name, body in TABLES.items():
         if name not in existing:
             connection.execute(f"CREATE TABLE {name} ({body})")
         else:
@@ -225,13 +234,10 @@ def create_schema(connection: sqlite3.Connection, now: str) -> None:
     for name, body in _FULL_TEXT.items():
         if name not in existing:
             connection.execute(f"CREATE VIRTUAL TABLE {name} USING fts5({body})")
-    for name, (event, body) in _TRIGGERS.items():
-        statement = f"CREATE TRIGGER {name} {event} BEGIN {body} END"
-        if name in existing and _same(existing[name], statement):
-            continue
+    for name, statement in TRIGGERS.items():
         if name not in existing:
             connection.execute(statement)
-        elif name in {"wm_ai", "wm_au"}:  # older banks index the content only
+        elif name in REPLACED_TRIGGERS and not same_sql(existing[name], statement):
             connection.execute(f"DROP TRIGGER {name}")
             connection.execute(statement)
     for name, target in _INDEXES.items():
@@ -246,7 +252,7 @@ def check_schema(connection: sqlite3.Connection, where: str) -> None:
     Raises
     ------
     NotABankError
-        The table of working memories is missing.
+        The table of working memories is missing, or something else has the name of a table.
     NewerBankError
         A version mark is set, or a needed column is missing while others are there that this release does not know.
     OlderBankError
@@ -259,6 +265,7 @@ def check_schema(connection: sqlite3.Connection, where: str) -> None:
                 where=where,
                 hint="Update ipy_memory; the file was not touched.",
             )
+    check_kinds(connection, where)
     for table, needed in NEEDED.items():
         present = columns(connection, table)
         if not present:
@@ -283,19 +290,22 @@ def check_schema(connection: sqlite3.Connection, where: str) -> None:
             )
 
 
-def foreign_triggers(connection: sqlite3.Connection) -> list[str]:
-    """Return the triggers that are not the schema's own and might run when a counter is changed."""
-    found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
-    return [name for name, sql in found if not _is_own(name, sql)]
+def check_kinds(connection: sqlite3.Connection, where: str) -> None:
+    """Raise if a view or a virtual table has the name of a table of ours: a query of it could do or cost anything.
 
-
-def _is_own(name: str, sql: str) -> bool:
-    if name not in _TRIGGERS:
-        return False
-    event, body = _TRIGGERS[name]
-    # Older banks fill the index otherwise, on the same events; those events are no change of a counter.
-    older = name in {"wm_ai", "wm_au"} and _plain(sql).startswith(_plain(f"CREATE TRIGGER {name} {event} BEGIN"))
-    return older or _same(sql, f"CREATE TRIGGER {name} {event} BEGIN {body} END")
+    Raises
+    ------
+    NotABankError
+        Which name it is.
+    """
+    # Only views and virtual tables have no page of their own.
+    for kind, name in connection.execute("SELECT type, lower(name) FROM main.sqlite_master WHERE rootpage = 0"):
+        if (kind == "view" and name in _FULL_TEXT) or (kind in {"table", "view"} and name in TABLES):
+            raise NotABankError(
+                f"{name} is a {'view' if kind == 'view' else 'virtual table'} where a memory bank has a table.",
+                where=where,
+                hint="The file was made by another program; it was not touched.",
+            )
 
 
 def is_blank(connection: sqlite3.Connection) -> bool:
@@ -304,8 +314,9 @@ def is_blank(connection: sqlite3.Connection) -> bool:
 
 
 def columns(connection: sqlite3.Connection, table: str) -> tuple[str, ...]:
-    """Return the names of a table's columns; empty if there is no such table."""
-    return tuple(row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (table,)))
+    """Return the names of a table's columns, generated ones included; empty if there is no such table."""
+    found = connection.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", (table,))
+    return tuple(row[0] for row in found)
 
 
 def column_defaults(table: str) -> Mapping[str, str]:
@@ -317,7 +328,8 @@ def _objects(connection: sqlite3.Connection) -> dict[str, str]:
     return {row[0]: row[1] or "" for row in connection.execute("SELECT name, sql FROM sqlite_master")}
 
 
-def _same(stored: str, ours: str) -> bool:
+def same_sql(stored: str, ours: str) -> bool:
+    """Return whether two statements are one but for their white space, case and ``IF NOT EXISTS``."""
     return _plain(stored) == _plain(ours)
 
 
@@ -334,12 +346,12 @@ def _add_columns(connection: sqlite3.Connection, table: str, now: str) -> None:
             declaration = declaration.replace("CURRENT_TIMESTAMP", "NULL")
         connection.execute(f"ALTER TABLE {table} ADD COLUMN {declaration}")
         if name == "consolidated_at":
-            connection.execute(f"UPDATE {table} SET consolidated_at = ?", (now,))
+            connection.execute(f"UPDATE OR ABORT {table} SET consolidated_at = ?", (now,))
 
 
 def _column_parts(table: str) -> list[tuple[str, str, str]]:
     parts = []
-    for piece in _SPACES.sub(" ", _TABLES[table]).strip().split(", "):
+    for piece in _SPACES.sub(" ", TABLES[table]).strip().split(", "):
         name = piece.split(" ", 1)[0]
         if name.startswith("UNIQUE(") or "(" in piece or ")" in piece:
             continue

@@ -12,6 +12,7 @@ from ipy_memory.errors import BankError
 from ipy_memory.js import cut, json_text, lower, well_formed
 from ipy_memory.js import trim as js_trim
 from ipy_memory.jsdate import iso, parse_ms
+from ipy_memory.mnemopi import rows
 from ipy_memory.mnemopi.bank import AUTHOR_ID, AUTHOR_TYPE
 from ipy_memory.mnemopi.contents import may_hold
 from ipy_memory.mnemopi.fact_rows import FactRows
@@ -246,7 +247,7 @@ def _trust_tier(options: RememberOptions) -> str:
 
 def _refresh(bank: Bank, known: str, row: Mapping[str, Any]) -> None:
     bank.connection.execute(
-        "UPDATE working_memory SET importance = MAX(importance, :importance), timestamp = :timestamp,"
+        "UPDATE OR ABORT working_memory SET importance = MAX(importance, :importance), timestamp = :timestamp,"
         " source = :source, scope = :scope, memory_type = :memory_type, trust_tier = :trust_tier,"
         " valid_until = COALESCE(:valid_until, valid_until), author_id = COALESCE(:author_id, author_id),"
         " author_type = COALESCE(:author_type, author_type), channel_id = COALESCE(:channel_id, channel_id),"
@@ -255,19 +256,23 @@ def _refresh(bank: Bank, known: str, row: Mapping[str, Any]) -> None:
         " WHERE id = :id",
         {**row, "id": known},
     )
+    rows.check_stored(bank.connection, "working_memory", known, _kept(row, "content", "timestamp", "source"))
 
 
 def _insert(bank: Bank, row: Mapping[str, Any]) -> None:
-    bank.connection.execute(
-        f"INSERT INTO working_memory ({', '.join(row)}) VALUES ({', '.join(f':{name}' for name in row)})", row
-    )
+    rows.insert(bank.connection, "working_memory", row)
+    kept = _kept(row, "content", "session_id", "timestamp", "metadata_json")
+    rows.check_stored(bank.connection, "working_memory", row["id"], kept)
     annotations = [("occurred_on", cut(row["timestamp"], 0, 10))]
     if row["source"] not in _SPOKEN_SOURCES:
         annotations.append(("has_source", row["source"]))
-    bank.connection.executemany(
-        "INSERT OR IGNORE INTO annotations (memory_id, kind, value, source, confidence) VALUES (?, ?, ?, '', 1.0)",
-        [(row["id"], kind, value) for kind, value in annotations],
-    )
+    for kind, value in annotations:
+        annotation = {"memory_id": row["id"], "kind": kind, "value": value, "source": "", "confidence": 1.0}
+        rows.insert_once(bank.connection, "annotations", annotation, ("memory_id", "kind", "value"))
+
+
+def _kept(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: row[name] for name in names}
 
 
 def _extract(bank: Bank, written: _Written) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.mnemopi.bank import Bank
+from ipy_memory.mnemopi.bank import Bank, within_limits
 from ipy_memory.mnemopi.cells import as_text
 from ipy_memory.mnemopi.schema import columns
 from ipy_memory.mnemopi.visibility import names_of
@@ -41,7 +41,13 @@ class Tally:
 
 def tally(path: Path, name: str, clock: Clock) -> Tally:
     """Return what a bank file holds; a table that an older bank lacks counts as empty."""
-    with Bank.open_readonly(path, name, clock=clock) as bank, bank.reading() as connection:
+    with Bank.open_readonly(path, name, clock=clock) as bank:
+        return _counted(bank)
+
+
+@within_limits
+def _counted(bank: Bank) -> Tally:
+    with bank.reading() as connection:
         there = {table for table in COUNTED.values() if columns(connection, table)}
         counts: dict[str, Any] = {
             field: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] if table in there else 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ipy_memory import js, text
+from ipy_memory.mnemopi.bank import within_limits
 from ipy_memory.mnemopi.vectors import has_vectors, unlike
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class BankVectors:
     models: tuple[StoredModel, ...] = ()
 
 
+@within_limits
 def bank_vectors(bank: Bank, model: str | None) -> BankVectors:
     """Count a bank's vectors, those of ``model`` (or of any) against its memories."""
     with bank.snapshot() as connection:

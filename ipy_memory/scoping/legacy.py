@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from ipy_memory.errors import BankNameError
 from ipy_memory.js import well_formed
+from ipy_memory.sqlite_files import unsafe_neighbour
 
 from .mnemopi import BANK_FILE, bank_path, banks_folder
 from .project import resolve_path
@@ -126,6 +127,8 @@ def _probe(path: Path, owner: str) -> LegacyVerdict:
         return _verdict(path, "not a regular file")
     if not status.st_size:
         return _verdict(path, "empty file")
+    if found := unsafe_neighbour(path):
+        return _verdict(path, f"{found.path.name} beside it {found.problem}")
     try:
         rows, owned = _count(path, owner)
     except (sqlite3.Error, UnicodeError, OverflowError) as error:

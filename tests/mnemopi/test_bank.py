@@ -18,6 +18,7 @@ from ipy_memory.errors import (
     ReadOnlyBankError,
     RecallCancelled,
 )
+from ipy_memory.mnemopi import connection as connection_module
 from ipy_memory.mnemopi.bank import Bank
 
 CLOCK = FixedClock("2026-06-01T12:00:00.000Z")
@@ -47,6 +48,57 @@ def test_a_missing_bank_is_made_only_when_asked(tmp_path: Path) -> None:
     assert not path.parent.exists()
     Bank.open(path, "proj", clock=CLOCK).close()
     assert path.exists()
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_what_is_made_is_the_users_alone(tmp_path: Path, umask: int) -> None:
+    """A13: whatever the umask is, with the files that SQLite puts beside a bank."""
+    path = tmp_path / "deep" / "er" / "mnemopi.db"
+    before = os.umask(umask)
+    try:
+        with Bank.open(path, "proj", clock=CLOCK):
+            modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == dict.fromkeys(("mnemopi.db", "mnemopi.db-wal", "mnemopi.db-shm"), 0o600)
+    assert [folder.stat().st_mode & 0o777 for folder in list(path.parents)[:2]] == [0o700, 0o700]
+
+
+def test_what_is_there_keeps_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "shared" / "mnemopi.db"
+    Bank.open(path, "proj", clock=CLOCK).close()
+    path.chmod(0o664)
+    path.parent.chmod(0o775)
+    Bank.open(path, "proj", clock=CLOCK).close()
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o664, 0o775)
+
+
+def test_a_bank_that_is_a_link_to_nothing_yet_is_made_where_it_leads(tmp_path: Path) -> None:
+    path = tmp_path / "mnemopi.db"
+    path.symlink_to(tmp_path / "target.db")
+    Bank.open(path, "proj", clock=CLOCK).close()
+    assert (tmp_path / "target.db").stat().st_size
+    assert path.is_symlink()
+
+
+def test_a_statement_that_reads_for_ever_is_stopped(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A15: with an error of the family, not as if the user had pressed Ctrl-C."""
+    monkeypatch.setattr(connection_module, "READ_SECONDS", 0.05)
+    for hold in (bank.reading, bank.snapshot):
+        with pytest.raises(BankError, match="Reading took longer than") as caught, hold():
+            bank.connection.execute(FOREVER).fetchone()
+        assert caught.value.hint
+    with bank.transaction() as connection:
+        connection.execute(INSERT, ("a",))
+    assert stored(bank) == ["a"]
+
+
+def test_an_interrupt_after_a_late_statement_is_an_interrupt(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "READ_SECONDS", 0.05)
+    with pytest.raises(BankError), bank.reading():
+        bank.connection.execute(FOREVER).fetchone()
+    with pytest.raises(KeyboardInterrupt), bank.reading():
+        raise KeyboardInterrupt
 
 
 def test_a_transaction_is_all_or_nothing(bank: Bank) -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from ipy_memory.clock import FixedClock
 from ipy_memory.errors import NewerBankError, NotABankError, OlderBankError
+from ipy_memory.inspect.banks import bank_rows
 from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.schema import FULL_TEXT_TABLES, column_defaults, columns, create_schema
+from ipy_memory.mnemopi.doctor import FILE, examine
+from ipy_memory.mnemopi.reports import diagnose
+from ipy_memory.mnemopi.schema import FULL_TEXT_TABLES, TABLES, column_defaults, columns, create_schema
+from ipy_memory.session import open_session
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "schema.json").read_text(encoding="utf-8"))
 NOW = "2026-06-01T12:00:00.000Z"
@@ -146,3 +151,73 @@ def test_unknown_columns_and_tables_are_left_alone(tmp_path: Path) -> None:
     with Bank.open(path, "proj", clock=clock) as bank:
         assert "novel" in columns(bank.connection, "working_memory")
         assert columns(bank.connection, "novelty") == ("a",)
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id, i AS content FROM n"
+
+
+@pytest.mark.parametrize("name", [*TABLES, *FULL_TEXT_TABLES])
+@pytest.mark.parametrize("kind", ["view", "virtual table"])
+def test_nothing_else_may_have_the_name_of_a_table(tmp_path: Path, name: str, kind: str) -> None:
+    """A15: a view there may never end; what is in the place of a table is said, beside banks that answer."""
+    path, clock = tmp_path / "banks" / "odd" / "mnemopi.db", FixedClock(NOW)
+    Bank.open(path, "odd", clock=clock).close()
+    odd = (
+        f"CREATE VIEW {name.upper()} AS {ENDLESS}" if kind == "view" else f"CREATE VIRTUAL TABLE {name} USING fts5(id)"
+    )
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"DROP TABLE {name}")
+        connection.execute(odd)
+        connection.commit()
+    before = path.read_bytes()
+    if kind == "virtual table" and name in FULL_TEXT_TABLES:
+        Bank.open_readonly(path, "odd", clock=clock).close()
+        return
+    for opener in (Bank.open, Bank.open_for_recall, Bank.open_readonly):
+        with pytest.raises(NotABankError, match=f"^{name} is a {kind} where a memory bank has a table") as caught:
+            opener(path, "odd", clock=clock)
+        assert caught.value.hint
+    with open_session(
+        "mnemopi",
+        "/work",
+        tmp_path / "mnemopi.db",
+        {"mnemopi.scoping": "global"},
+        agent_dir=tmp_path / "agent",
+        env={"HOME": str(tmp_path)},
+        clock=clock,
+    ) as session:
+        session.retain("The harbour")
+        assert session.recall("harbour").hits
+        assert {row.name: bool(row.error) for row in bank_rows(session)} == {"default": False, "odd": True}
+        with pytest.raises(NotABankError):
+            session.recall("harbour", bank="odd")
+    assert diagnose(path, "odd", clock).integrity == "FAILED"
+    assert examine(path, "odd", clock).faults[0].part == FILE
+    assert path.read_bytes() == before
+
+
+def test_a_view_that_comes_while_a_bank_is_open_takes_no_write(tmp_path: Path) -> None:
+    path, clock = tmp_path / "mnemopi.db", FixedClock(NOW)
+    with Bank.open(path, "proj", clock=clock) as bank:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("ALTER TABLE gists RENAME TO elsewhere")
+            connection.execute("CREATE VIEW gists AS SELECT * FROM elsewhere")
+            connection.execute("CREATE TRIGGER x INSTEAD OF INSERT ON gists BEGIN SELECT 1; END")
+            connection.commit()
+        with pytest.raises(NotABankError, match="gists is a view"), bank.transaction():
+            pytest.fail("the transaction must not begin")
+
+
+def test_a_foreign_view_and_a_virtual_table_of_another_program_are_left_alone(tmp_path: Path) -> None:
+    path, clock = tmp_path / "mnemopi.db", FixedClock(NOW)
+    Bank.open(path, "proj", clock=clock).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"CREATE VIEW notes AS {ENDLESS}")
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "INSERT INTO sqlite_master (type, name, tbl_name, rootpage, sql)"
+            " VALUES ('table', 'vec', 'vec', 0, 'CREATE VIRTUAL TABLE vec USING vec0(embedding float[4])')"
+        )
+        connection.commit()
+    for opener in (Bank.open, Bank.open_for_recall, Bank.open_readonly):
+        opener(path, "proj", clock=clock).close()

@@ -50,7 +50,7 @@ def test_a_failed_write_is_an_error_and_not_the_success_text(real: Notebook, tmp
     (bank,) = (tmp_path / "mem" / "banks").glob("*/mnemopi.db")
     real.run("%memory use mnemopi")
     with sqlite3.connect(bank) as connection:
-        connection.execute("CREATE TRIGGER refuse BEFORE INSERT ON working_memory BEGIN SELECT RAISE(ABORT, 'no'); END")
+        connection.execute("CREATE UNIQUE INDEX odd ON working_memory(source)")
     connection.close()
     ran = real.run("%retain second")
     assert isinstance(ran.error, NotStoredError)
