@@ -138,7 +138,7 @@ class Settings:
         agent = replace(self, files=self.as_agent, standing=Standing())
         found = []
         for name in dict.fromkeys(each.name for each in self.standing.guarded):
-            here, there = self._find(name), agent._find(name)
+            here, there = self._find(name), next(agent._candidates(SETTINGS[name]))
             if there.project and there.value != here.value:
                 found.append(Ignored(name, shown_value(name, there.value), there.origin, shown_value(name, here.value)))
         return found

@@ -179,7 +179,7 @@ def test_each_guarded_setting_of_each_file_waits_for_trust_and_each_other_counts
         assert after.get(name) == (None if setting.goes_to else kept)
         if name in GUARDED:
             assert before.get(name) == (not value if setting.guard in switches else setting.default)
-            assert [each.name for each in before.ignored()] == ([] if setting.goes_to else [name])
+            assert [each.name for each in before.ignored()] == [name]
             assert before.standing.state == "untrusted"
         else:
             assert (before.get(name), before.ignored(), before.notes()) == (kept, [], [])

@@ -61,6 +61,7 @@ def _watched(magic: _Magic) -> _Magic:
         try:
             with self.signs_of_life():
                 directory.follow(self, str(given[0]))
+                self.hold_notices()
                 return magic(self, *given)
         except KeyboardInterrupt as stop:
             if not self.debug:
@@ -102,6 +103,7 @@ class MemoryMagics(Magics):
         self.recorder: Recorder | None = None
         self.world: Mapping[str, Any] = {}
         self._progress: Progress | None = None
+        self._held: list[Notice] = []
         self.replaced: dict[str, dict[str, Callable[..., Any]]] = {}
         super().__init__(shell, **traits)
 
@@ -156,7 +158,7 @@ class MemoryMagics(Magics):
                 self.backend or None, database=self.database or None, settings=self._scoping(), **self.surroundings()
             )
             self.set_paused(self.paused)
-            self.show_notices()  # what settings say, before the first answer takes it for its own
+            self.hold_notices()
         return self._session
 
     def _scoping(self) -> dict[str, str]:
@@ -237,8 +239,17 @@ class MemoryMagics(Magics):
         if recorder is not None:
             recorder.end()
 
+    def hold_notices(self) -> None:
+        """Keep for the end of the magic what the session has to say, which its first answer would add to its notes."""
+        if self._session is not None:
+            self._held += self._session.notices
+            self._session.notices.clear()
+        if self._progress is None:
+            self._show(self._held)
+
     def show_notices(self) -> None:
         """Show what the person should know and has not been shown yet (Q-09)."""
+        self._show(self._held)
         if self._session is not None:
             self._show(self._session.notices)
 

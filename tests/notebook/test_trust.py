@@ -123,3 +123,24 @@ def test_an_ignored_setting_says_so_in_status_and_report(bare: Notebook, tmp_pat
         shown = plain(bare, f"%memory {command}")
         assert "True (no effect: it changes no recall)" in shown
         assert "3 (no effect" not in shown
+
+
+def test_a_folder_that_the_process_goes_to_says_what_is_ignored_there(
+    bare: Notebook, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bare.magics.cwd = ""
+    bare.run("%memory use mnemopi")
+    assert bare.run("%recall x").stderr == ""
+    monkeypatch.chdir(project.parent.parent)
+    ran = bare.run("df = %recall x")
+    assert "mnemopi.bank = team" in ran.stderr
+    assert ran.outputs == []
+
+
+def test_a_panel_opened_first_says_it_too(bare: Notebook, project: Path) -> None:
+    bare.run("%memory use mnemopi")
+    assert project.exists()
+    ran = bare.run("%memory panel recall --static x")
+    assert ran.error is None
+    assert ran.stderr.count("mnemopi.bank = team") == 1
