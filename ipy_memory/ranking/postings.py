@@ -1,0 +1,234 @@
+"""The resident index of a bank: which rows have which words, in order of time, with the voice of neighbours.
+
+Rows are held in order of (time, stored order). Consecutive rows with small gaps form a run: what one row of a
+conversation says, its neighbours are about too, so a row lends its words to them at a lower weight.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice, tee
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ipy_memory.ranking.words import Languages, Stems, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from numpy.typing import NDArray
+
+Floats: TypeAlias = "NDArray[np.floating]"
+Ints: TypeAlias = "NDArray[np.integer]"
+
+SATURATION, LENGTH_SHARE = 0.9, 0.4
+"""How fast a repeated word saturates, and how much a row's length counts (k1 and b of BM25)."""
+VOICE = (0.4, 0.3, 0.2)
+"""What a row's word is worth to the rows one, two and three places away."""
+LENDING_SHARE, LENDING_ROWS = 0.1, 100
+"""Words of more rows than this share (or this many, if that is more) are not lent."""
+LONG_ROW = 80
+"""Rows of more words need less context, and are never taken for a question."""
+RUN_GAP_S = 600.0
+"""Seconds between two rows that end a run."""
+
+_PAD = len(VOICE)
+_QUESTION = re.compile(r"\?[\"'”’)\s]*(\[[^\]]*\]\s*)?$")
+_TAIL = 200
+_LARGEST_COUNT = 255
+_LANGUAGE_SAMPLE = 2_000
+
+
+class Row(NamedTuple):
+    """What the index reads of a row: its key, text, seconds since 1970, and a factor for its score."""
+
+    key: Hashable
+    text: str
+    time: float
+    prior: float = 1.0
+
+
+class Lent(NamedTuple):
+    """How a row answers a word: its worth, and the row that lent it (the row itself for its own)."""
+
+    worth: float
+    lender: int
+
+
+class Postings:
+    """The words of rows in order of time.
+
+    Parameters
+    ----------
+    rows
+        In order of time; read once, texts are not kept.
+    stems
+        Of this process.
+    languages
+        Of the rows; found out from a sample by default.
+
+    Attributes
+    ----------
+    keys : list
+        The rows' keys, in order.
+    times, priors : ndarray
+        One number a row.
+    asks : ndarray of bool
+        Whether the row's last sentence is a question.
+    """
+
+    def __init__(self, rows: Iterable[Row], stems: Stems, languages: Languages | None = None) -> None:
+        if languages is None:
+            sample, rows = tee(rows)
+            languages = Languages.of_rows(row.text for row in islice(sample, _LANGUAGE_SAMPLE))
+        self.stems, self.languages = stems, languages
+        self.keys: list[Hashable] = []
+        self._terms: dict[str, int] = {}
+        flat, lengths, times, priors, asks = array("i"), array("i"), array("d"), array("f"), bytearray()
+        ids_of: dict[tuple[str, str], tuple[int, ...]] = {}
+        several = len(languages.names) > 1
+        language = languages.names[0]
+        for row in rows:
+            words = words_of(row.text)
+            if several:
+                language = languages.of(words)
+            before = len(flat)
+            for word in words:
+                ids = ids_of.get((language, word))
+                if ids is None:
+                    ids = ids_of[language, word] = tuple(map(self._term, stems.of_word(word, language)))
+                flat.extend(ids)
+            lengths.append(len(flat) - before)
+            self.keys.append(row.key)
+            times.append(row.time)
+            priors.append(row.prior)
+            asks.append(_QUESTION.search(row.text[-_TAIL:]) is not None)
+        del ids_of
+        self.times: Floats = np.array(times, np.float64)
+        self.priors: Floats = np.array(priors, np.float32)
+        counts = np.array(lengths, np.int32)
+        self.asks = np.frombuffer(bytes(asks), np.uint8).astype(bool) & (counts <= LONG_ROW)
+        self._invert(flat, counts)
+        self._neighbours(counts)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def _term(self, stem: str) -> int:
+        return self._terms.setdefault(stem, len(self._terms))
+
+    def _invert(self, flat: array[int], lengths: Ints) -> None:
+        rows, terms = max(1, len(self)), max(1, len(self._terms))
+        # One number for a word in a row: sorted, equal numbers are neighbours and count the word.
+        pairs = np.array(flat, np.int64)
+        pairs *= rows
+        pairs += np.repeat(np.arange(len(self), dtype=np.int32), lengths)
+        pairs.sort()
+        first = np.flatnonzero(np.diff(pairs, prepend=-1))
+        self._counts = np.minimum(np.diff(first, append=len(pairs)), _LARGEST_COUNT).astype(np.uint8)
+        pairs = pairs[first]
+        term = (pairs // rows).astype(np.int32)
+        self._rows = (pairs - term.astype(np.int64) * rows).astype(np.int32)
+        self._starts = np.zeros(terms + 1, np.int64)
+        np.cumsum(np.bincount(term, minlength=terms), out=self._starts[1:])
+        mean = max(float(lengths.mean()), 1e-9) if len(lengths) else 1.0
+        self._norms = (SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * lengths / mean)).astype(np.float32)
+
+    def _neighbours(self, lengths: Ints) -> None:
+        run = np.zeros(len(self), np.int32)
+        if len(self) > 1:
+            run[1:] = np.cumsum(np.diff(self.times) > RUN_GAP_S)
+        # Padded at both ends with runs that no row has, so that no neighbour needs a bounds check.
+        self._run = np.concatenate([[-1] * _PAD, run, [-2] * _PAD]).astype(np.int32)
+        needs = np.minimum(1, LONG_ROW / np.maximum(lengths, 1))
+        self._needs = np.concatenate([[0] * _PAD, needs, [0] * _PAD]).astype(np.float32)
+        self._scratch = np.zeros(len(self) + 2 * _PAD, np.float32)
+
+    def having(self, answer: Sequence[str]) -> tuple[Ints, Floats]:
+        """Return the rows that have one of the stems, in order, and how often."""
+        known = [self._terms[stem] for stem in answer if stem in self._terms]
+        spans = [slice(self._starts[term], self._starts[term + 1]) for term in known]
+        if len(spans) == 1:
+            return self._rows[spans[0]], self._counts[spans[0]].astype(np.float32)
+        rows = np.concatenate([self._rows[span] for span in spans] or [np.zeros(0, np.int32)])
+        counts = np.concatenate([self._counts[span] for span in spans] or [np.zeros(0, np.uint8)])
+        unique, place = np.unique(rows, return_inverse=True)
+        most = np.zeros(len(unique), np.float32)
+        np.maximum.at(most, place, counts.astype(np.float32))
+        return unique.astype(np.int32), most
+
+    def rarity(self, rows_with: int) -> float:
+        """Return the weight of a word that so many rows have."""
+        return math.log((len(self) - rows_with + 0.5) / (rows_with + 0.5) + 1) if rows_with else 0.0
+
+    def text_scores(self, asked: Mapping[tuple[str, ...], float]) -> Floats:
+        """Return for each row the share of the question that it answers, itself or through its neighbours.
+
+        Parameters
+        ----------
+        asked
+            Stems that answer one word -> how much the word counts: 1 for the question itself.
+        """
+        scores = np.zeros(len(self) + 2 * _PAD, np.float32)
+        total = 0.0
+        for answer, share in asked.items():
+            rows, counts = self.having(answer)
+            weight = self.rarity(len(rows))
+            if weight:
+                self._add_voice(rows, counts, share * weight, scores)
+            if share == 1:
+                total += weight
+        found = scores[_PAD:-_PAD]
+        return found / (1.2 * total) if total else found
+
+    def _saturated(self, rows: Ints, counts: Floats) -> Floats:
+        return counts * (SATURATION + 1) / (counts + self._norms[rows])
+
+    def _lends(self, rows_with: int) -> bool:
+        return rows_with <= max(LENDING_ROWS, LENDING_SHARE * len(self))
+
+    def _add_voice(self, rows: Ints, counts: Floats, weight: float, scores: Floats) -> None:
+        own = self._saturated(rows, counts)
+        voice, run = self._scratch, self._run
+        places = rows + _PAD
+        voice[places] = own
+        touched = [places]
+        here = run[places]
+        for distance, worth in enumerate(VOICE if self._lends(len(rows)) else (), 1):
+            for step in (distance, -distance):
+                near = places + step
+                same = run[near] == here
+                near = near[same]
+                voice[near] = np.maximum(voice[near], (worth * own[same]) * self._needs[near])
+                touched.append(near)
+        every = np.concatenate(touched)
+        # Equal values are assigned, not added: a row that is named twice counts once.
+        scores[every] += weight * voice[every]
+        voice[every] = 0
+
+    def lent(self, answer: Sequence[str], row: int) -> Lent | None:
+        """Return how one row answers a word, or ``None`` if neither it nor a neighbour does."""
+        rows, counts = self.having(answer)
+        own = self._saturated(rows, counts)
+        best: Lent | None = None
+        reach = _PAD if self._lends(len(rows)) else 0
+        begin, end = np.searchsorted(rows, row - reach), np.searchsorted(rows, row + reach, "right")
+        for at in range(int(begin), int(end)):
+            lender = int(rows[at])
+            distance = abs(lender - row)
+            if distance and self._run[lender + _PAD] != self._run[row + _PAD]:
+                continue
+            worth = float(own[at]) * (VOICE[distance - 1] * float(self._needs[row + _PAD]) if distance else 1.0)
+            if best is None or worth > best.worth:
+                best = Lent(worth, lender)
+        return best
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the arrays."""
+        arrays = (self.times, self.priors, self.asks, self._counts, self._rows, self._starts, self._norms)
+        return sum(one.nbytes for one in (*arrays, self._run, self._needs, self._scratch))

@@ -1,0 +1,173 @@
+"""From text to the stems that an index holds: folding, languages, identifiers, scripts without spaces.
+
+A bank has one or more languages, told apart by counting function words. A row is stemmed in its own language; a word
+of a query is stemmed in each of the bank's, and any of these stems answers it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+
+from ipy_memory.ranking.stop_words import STOP_WORDS
+
+DEFAULT = "english"
+"""The language of text that has no function words."""
+
+_ENOUGH = 2
+"""So many function words, and more than of any other language, decide a row's language."""
+_SHARE = 0.02
+"""A language that fewer of a bank's decided rows have does not count as one of the bank's."""
+_SAMPLE = 2_000
+
+# Word characters and the marks of scripts whose vowels are marks (Hebrew and Arabic points, Indic, Thai, Khmer).
+_WORD = re.compile(
+    r"(?:\w|[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u109f\u0e00-\u0eff\u1780-\u17d3])+"
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# Scripts that are written without spaces: kana, Han (also its later planes), Hangul, Thai, Lao, Khmer, Burmese.
+_UNSPACED = (
+    "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff"
+)
+_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+_ACCENTS = re.compile("[\u0300-\u036f]")
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text as they are written."""
+    return _WORD.findall(text if text.isascii() else unicodedata.normalize("NFKC", text))
+
+
+def fold(word: str) -> str:
+    """Return a word in lower case without accents."""
+    if word.isascii():
+        return word.lower()
+    plain = unicodedata.normalize("NFD", word.casefold())
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", plain))
+
+
+class Languages:
+    """The languages of a bank, and the language of one text among them.
+
+    Parameters
+    ----------
+    names
+        Names of Snowball algorithms that have a list of function words, the most frequent first.
+    """
+
+    def __init__(self, names: Sequence[str] = (DEFAULT,)) -> None:
+        self.names = tuple(names) or (DEFAULT,)
+        self._of_word: dict[str, tuple[str, ...]] = {}
+        for name in self.names:
+            for word in STOP_WORDS[name]:
+                self._of_word[word] = (*self._of_word.get(word, ()), name)
+
+    @classmethod
+    def of_rows(cls, texts: Iterable[str]) -> Languages:
+        """Return the languages that a sample of texts is written in; English where nothing decides."""
+        every = cls(tuple(STOP_WORDS))
+        counts: Counter[str] = Counter()
+        for text, _ in zip(texts, range(_SAMPLE), strict=False):
+            if (name := every._decided(words_of(text))) is not None:
+                counts[name] += 1
+        least = max(1, _SHARE * counts.total())
+        return cls([name for name, count in counts.most_common() if count >= least] or (DEFAULT,))
+
+    def of(self, words: Sequence[str]) -> str:
+        """Return the language of a text's words: the bank's first where its function words do not decide."""
+        return self.names[0] if len(self.names) == 1 else self._decided(words) or self.names[0]
+
+    def is_stop_word(self, word: str, languages: Iterable[str]) -> bool:
+        """Return whether a word is a function word of one of the languages."""
+        lower = word.lower()
+        return any(lower in STOP_WORDS[name] for name in languages)
+
+    def _decided(self, words: Sequence[str]) -> str | None:
+        votes: Counter[str] = Counter()
+        for word in words:
+            votes.update(self._of_word.get(word.lower(), ()))
+        best = votes.most_common(2)
+        if not best or best[0][1] < _ENOUGH or (len(best) == 2 and best[1][1] == best[0][1]):
+            return None
+        return best[0][0]
+
+
+class Stems:
+    """Stems of words by language; each distinct word is stemmed once."""
+
+    def __init__(self) -> None:
+        self._stemmers: dict[str, Callable[[str], str]] = {}
+        self._known: dict[tuple[str, str], tuple[str, ...]] = {}
+
+    def of_word(self, word: str, language: str) -> tuple[str, ...]:
+        """Return the stems of a word: its own first, then those of its parts if it is an identifier.
+
+        Scripts without spaces give overlapping pairs of characters.
+        """
+        key = (language, word)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = tuple(self._stems(word, language))
+        return known
+
+    def of_query(self, text: str, languages: Languages) -> list[tuple[str, ...]]:
+        """Return what a query asks for, each thing once: the stems that answer it, any of them.
+
+        Function words are left out unless there is nothing else.
+        """
+        words = words_of(text)
+        asked_in = {languages.of(words)} | ({DEFAULT} & set(languages.names))
+        full = [word for word in words if not languages.is_stop_word(word, asked_in)]
+        # An identifier that is a function word as a whole still asks for its parts.
+        found: dict[tuple[str, ...], None] = {}
+        for word in words:
+            forms = [self.of_word(word, name) for name in languages.names]
+            longest = max(map(len, forms))
+            for place in range(longest):
+                if place == 0 and full and word not in full:
+                    continue
+                found[tuple(dict.fromkeys(form[place] for form in forms if place < len(form)))] = None
+        return list(found)
+
+    def forget(self) -> None:
+        """Drop what was remembered of single words."""
+        self._known.clear()
+
+    def _stems(self, word: str, language: str) -> list[str]:
+        folded = fold(word)
+        if _UNSPACED_RUN.search(folded):
+            return [stem for run in _runs(folded) for stem in self._of_run(run, language)]
+        stems = [self._stem(folded, word, language)]
+        if "_" in word or (not word.islower() and _CAMEL.search(word)):
+            parts = [part for piece in word.split("_") if piece for part in _CAMEL.split(piece) if part]
+            if len(parts) > 1:
+                stems += [self._stem(fold(part), part, language) for part in parts]
+        return stems
+
+    def _of_run(self, run: str, language: str) -> list[str]:
+        if _UNSPACED_RUN.fullmatch(run):
+            return [run[at : at + 2] for at in range(len(run) - 1)] or [run]
+        return [self._stem(run, run, language)]
+
+    def _stem(self, folded: str, written: str, language: str) -> str:
+        stem = self._stemmers.get(language)
+        if stem is None:
+            import snowballstemmer  # loaded with the first index, not with the extension
+
+            stem = self._stemmers[language] = snowballstemmer.stemmer(language).stemWord
+        # A stemmer's rules are for its language's own letters: accents go after it, not before.
+        return fold(stem(folded if written.isascii() else unicodedata.normalize("NFC", written.lower())))
+
+
+def _runs(word: str) -> list[str]:
+    return [run for run in re.split(f"([{_UNSPACED}]+)", word) if run]
+
+
+@lru_cache(maxsize=1)
+def shared_stems() -> Stems:
+    """Return the stems of this process, so that several banks share them."""
+    return Stems()
