@@ -22,20 +22,20 @@ _LISTS: Mapping[str, str] = {
         le la les un une des du de et ou mais ne pas est sont était été être a ont avait ai as je tu il elle on nous
         vous ils elles me te se mon ma mes ton ta tes son sa ses notre nos votre vos leur leurs ce cet cette ces qui
         que quoi dont où quand comment pourquoi quel quelle dans sur sous pour par avec sans au aux en y plus très d l
-        c qu n s j t m""",
+        c qu n s j t m à vers puis""",
     "spanish": """
         el la los las un una unos unas de del y o pero no es son era fue ser está están estaba ha han había he yo tú él
         ella nosotros ellos ellas me te se mi tu su sus nuestro nuestra este esta estos estas ese esa que quien qué
-        cuál cuáles cuándo dónde cómo por para con sin en al a sobre entre muy más también ya hay lo le les""",
+        cuál cuáles cuándo dónde cómo por para con sin en al a sobre entre muy más también ya hay lo le les después hacia""",
     "italian": """
         il lo la i gli le un uno una di del dello della dei degli delle e o ma non è sono era erano essere ha hanno
         aveva ho io tu lui lei noi voi loro mi ti si ci vi mio mia tuo tua suo sua nostro questo questa questi queste
         quello quella che chi cosa quale quando dove come perché per con senza in nel nella nei a al alla ai da dal
-        dalla su sul sulla più molto anche già""",
+        dalla su sul sulla più molto anche già poi verso""",
     "portuguese": """
         o a os as um uma uns umas de do da dos das e ou mas não é são era foi ser está estão tem têm tinha eu tu ele
         ela nós vocês eles elas me te se meu minha seu sua nosso nossa este esta estes estas esse essa isso que quem
-        qual quando onde como porque por para com sem em no na nos nas ao à pelo pela mais muito também já""",
+        qual quando onde como porque por para com sem em no na nos nas ao à pelo pela mais muito também já depois""",
     "dutch": """
         de het een en of maar niet geen is zijn was waren wordt worden werd heeft hebben had ik jij je hij zij ze wij
         we jullie mij me jou hem haar ons mijn jouw uw dit dat deze die wie wat waar wanneer waarom hoe welke in op aan
@@ -46,7 +46,7 @@ _LISTS: Mapping[str, str] = {
         utan för över under efter om så också mycket kan ska måste""",
     "russian": """
         и в во не что он она оно они я ты мы вы на с со как а то все всё так его её их но да к ко у же за бы по только
-        мне было были был была есть от меня ещё нет о об из ему когда где кто какой какая какие почему чем до для при
+        мне было были был была есть от меня ещё нет о об из ему мой наш наши нашими потом всё когда где кто какой какая какие почему чем до для при
         над под это этот эта эти этого мой твой наш ваш""",
     "turkish": """
         ve veya ama değil bir bu şu o ben sen biz siz onlar mi mı mu mü için ile gibi kadar daha çok en ne nerede kim

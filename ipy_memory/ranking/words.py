@@ -71,9 +71,14 @@ class Languages:
         """Return the languages that a sample of texts is written in; English where nothing decides."""
         every = cls(tuple(STOP_WORDS))
         counts: Counter[str] = Counter()
+        votes: Counter[str] = Counter()
         for text, _ in zip(texts, range(_SAMPLE), strict=False):
-            if (name := every._decided(words_of(text))) is not None:
+            words = words_of(text)
+            votes.update(every._votes(words))
+            if (name := every._decided(words)) is not None:
                 counts[name] += 1
+        # Notes of a few words decide nothing one by one: then all of them together do.
+        counts = counts or Counter(dict(votes.most_common(1)))
         least = max(1, _SHARE * counts.total())
         return cls([name for name, count in counts.most_common() if count >= least] or (DEFAULT,))
 
@@ -86,11 +91,14 @@ class Languages:
         lower = word.lower()
         return any(lower in STOP_WORDS[name] for name in languages)
 
-    def _decided(self, words: Sequence[str]) -> str | None:
+    def _votes(self, words: Sequence[str]) -> Counter[str]:
         votes: Counter[str] = Counter()
         for word in words:
             votes.update(self._of_word.get(word.lower(), ()))
-        best = votes.most_common(2)
+        return votes
+
+    def _decided(self, words: Sequence[str]) -> str | None:
+        best = self._votes(words).most_common(2)
         if not best or best[0][1] < _ENOUGH or (len(best) == 2 and best[1][1] == best[0][1]):
             return None
         return best[0][0]
