@@ -68,9 +68,9 @@ class Scores:
 
 def asked_words(index: Postings, question: Question) -> dict[tuple[str, ...], float]:
     """Return what a question asks for: the stems that answer each word, and how much the word counts."""
-    asked = dict.fromkeys(index.stems.of_query(question.text, index.languages), 1.0)
+    asked = dict.fromkeys(index.texts.asked(question.text), 1.0)
     if question.earlier:
-        for answer in index.stems.of_query(question.earlier, index.languages):
+        for answer in index.texts.asked(question.earlier):
             asked.setdefault(answer, CONTEXT_SHARE)
     return asked
 

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import math
 import re
-from array import array
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice, tee
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
-
-from ipy_memory.ranking.words import Languages, Stems, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from numpy.typing import NDArray
+
+    from ipy_memory.ranking.texts import Texts
 
 Floats: TypeAlias = "NDArray[np.floating]"
 Ints: TypeAlias = "NDArray[np.integer]"
@@ -40,16 +38,16 @@ _PAD = len(VOICE)
 _QUESTION = re.compile(r"\?[\"'”’)\s]*(\[[^\]]*\]\s*)?$")
 _TAIL = 200
 _LARGEST_COUNT = 255
-_LANGUAGE_SAMPLE = 2_000
 
 
 class Row(NamedTuple):
-    """What the index reads of a row: its key, text, seconds since 1970, and a factor for its score."""
+    """What the index keeps of a row beside its words: a key, seconds since 1970, and a factor for its score."""
 
     key: Hashable
-    text: str
     time: float
     prior: float = 1.0
+    asks: bool = False
+    """Whether its last sentence is a question."""
 
 
 class Lent(NamedTuple):
@@ -59,74 +57,54 @@ class Lent(NamedTuple):
     lender: int
 
 
+def asks(text: str) -> bool:
+    """Return whether a text ends in a question."""
+    return _QUESTION.search(text[-_TAIL:]) is not None
+
+
 class Postings:
     """The words of rows in order of time.
 
     Parameters
     ----------
+    texts
+        The words of the rows.
     rows
-        In order of time; read once, texts are not kept.
-    stems
-        Of this process.
-    languages
-        Of the rows; found out from a sample by default.
+        The same rows in the same order, which need not be that of time.
 
     Attributes
     ----------
     keys : list
-        The rows' keys, in order.
+        The rows' keys in order of time; rows of one time in the order they were given.
     times, priors : ndarray
         One number a row.
     asks : ndarray of bool
-        Whether the row's last sentence is a question.
+        Whether the row is short and its last sentence is a question.
     """
 
-    def __init__(self, rows: Iterable[Row], stems: Stems, languages: Languages | None = None) -> None:
-        if languages is None:
-            sample, rows = tee(rows)
-            languages = Languages.of_rows(row.text for row in islice(sample, _LANGUAGE_SAMPLE))
-        self.stems, self.languages = stems, languages
-        self.keys: list[Hashable] = []
-        self._terms: dict[str, int] = {}
-        flat, lengths, times, priors, asks = array("i"), array("i"), array("d"), array("f"), bytearray()
-        ids_of: dict[tuple[str, str], tuple[int, ...]] = {}
-        several = len(languages.names) > 1
-        language = languages.names[0]
-        for row in rows:
-            words = words_of(row.text)
-            if several:
-                language = languages.of(words)
-            before = len(flat)
-            for word in words:
-                ids = ids_of.get((language, word))
-                if ids is None:
-                    ids = ids_of[language, word] = tuple(map(self._term, stems.of_word(word, language)))
-                flat.extend(ids)
-            lengths.append(len(flat) - before)
-            self.keys.append(row.key)
-            times.append(row.time)
-            priors.append(row.prior)
-            asks.append(_QUESTION.search(row.text[-_TAIL:]) is not None)
-        del ids_of
-        self.times: Floats = np.array(times, np.float64)
-        self.priors: Floats = np.array(priors, np.float32)
-        counts = np.array(lengths, np.int32)
-        self.asks = np.frombuffer(bytes(asks), np.uint8).astype(bool) & (counts <= LONG_ROW)
-        self._invert(flat, counts)
-        self._neighbours(counts)
+    def __init__(self, texts: Texts, rows: Sequence[Row]) -> None:
+        self.texts = texts
+        times = np.array([row.time for row in rows], np.float64)
+        order = np.argsort(times, kind="stable")
+        self.keys: list[Hashable] = [rows[place].key for place in order]
+        self.times: Floats = times[order]
+        self.priors: Floats = np.array([row.prior for row in rows], np.float32)[order]
+        lengths = np.diff(texts.starts)[order].astype(np.int32)
+        self.asks = np.array([row.asks for row in rows], bool)[order] & (lengths <= LONG_ROW)
+        self._invert(order, lengths)
+        self._neighbours(lengths)
 
     def __len__(self) -> int:
         return len(self.keys)
 
-    def _term(self, stem: str) -> int:
-        return self._terms.setdefault(stem, len(self._terms))
-
-    def _invert(self, flat: array[int], lengths: Ints) -> None:
-        rows, terms = max(1, len(self)), max(1, len(self._terms))
+    def _invert(self, order: Ints, lengths: Ints) -> None:
+        rows, terms = max(1, len(self)), max(1, self.texts.vocabulary)
+        place = np.empty(len(order), np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
         # One number for a word in a row: sorted, equal numbers are neighbours and count the word.
-        pairs = np.array(flat, np.int64)
+        pairs = self.texts.flat.astype(np.int64)
         pairs *= rows
-        pairs += np.repeat(np.arange(len(self), dtype=np.int32), lengths)
+        pairs += np.repeat(place, np.diff(self.texts.starts))
         pairs.sort()
         first = np.flatnonzero(np.diff(pairs, prepend=-1))
         self._counts = np.minimum(np.diff(first, append=len(pairs)), _LARGEST_COUNT).astype(np.uint8)
@@ -150,8 +128,7 @@ class Postings:
 
     def having(self, answer: Sequence[str]) -> tuple[Ints, Floats]:
         """Return the rows that have one of the stems, in order, and how often."""
-        known = [self._terms[stem] for stem in answer if stem in self._terms]
-        spans = [slice(self._starts[term], self._starts[term + 1]) for term in known]
+        spans = [slice(self._starts[term], self._starts[term + 1]) for term in self.texts.numbers(answer)]
         if len(spans) == 1:
             return self._rows[spans[0]], self._counts[spans[0]].astype(np.float32)
         rows = np.concatenate([self._rows[span] for span in spans] or [np.zeros(0, np.int32)])

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from ipy_memory.ranking.best import Question, score
-from ipy_memory.ranking.postings import Postings, Row
 from ipy_memory.ranking.words import Stems, words_of
 from tests.ranking.languages import LANGUAGES, STEMMED, Language
+from tests.ranking.notes import Note, index
 
 
 def found_in_eight(language: Language, stems: Stems) -> float:
     notes = list(language.notes())
-    index = Postings([Row(n, text, n * 100_000.0) for n, text in enumerate(notes)], stems)
-    hits = [n in score(index, Question(query)).top(8) for n, query in enumerate(language.questions())]
+    postings = index([Note(n, text, n * 100_000.0) for n, text in enumerate(notes)], stems)
+    hits = [n in score(postings, Question(query)).top(8) for n, query in enumerate(language.questions())]
     return sum(hits) / len(hits)
 
 

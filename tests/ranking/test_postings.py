@@ -8,22 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipy_memory.ranking.best import Question, Vectors, reasons, score
-from ipy_memory.ranking.postings import RUN_GAP_S, VOICE, Postings, Row
-from ipy_memory.ranking.words import Stems
+from ipy_memory.ranking.postings import RUN_GAP_S, VOICE
+from tests.ranking.notes import Note, index
 
 TALK = [
-    Row("a", "Shall we move the database?", 0.0),
-    Row("b", "Yes, to Frankfurt.", 10.0),
-    Row("c", "Lunch was good.", 10_000.0),
-    Row("d", "The parser reads JSON.", 20_000.0),
+    Note("a", "Shall we move the database?", 0.0),
+    Note("b", "Yes, to Frankfurt.", 10.0),
+    Note("c", "Lunch was good.", 10_000.0),
+    Note("d", "The parser reads JSON.", 20_000.0),
 ]
 
 
-def index(rows: list[Row]) -> Postings:
-    return Postings(rows, Stems())
-
-
-def ranked(rows: list[Row], query: str, count: int = 8) -> list[object]:
+def ranked(rows: list[Note], query: str, count: int = 8) -> list[object]:
     postings = index(rows)
     return [postings.keys[row] for row in score(postings, Question(query)).top(count)]
 
@@ -33,20 +29,20 @@ def test_a_row_with_the_words_comes_first_and_its_neighbour_next() -> None:
 
 
 def test_a_neighbour_beyond_the_gap_lends_nothing() -> None:
-    apart = [Row("a", "database", 0.0), Row("b", "other", RUN_GAP_S + 1)]
+    apart = [Note("a", "database", 0.0), Note("b", "other", RUN_GAP_S + 1)]
     assert ranked(apart, "database") == ["a"]
-    assert ranked([apart[0], Row("b", "other", RUN_GAP_S)], "database") == ["a", "b"]
+    assert ranked([apart[0], Note("b", "other", RUN_GAP_S)], "database") == ["a", "b"]
 
 
 def test_a_lent_word_counts_less_with_each_place() -> None:
-    rows = [Row(n, "needle" if n == 0 else "hay", float(n)) for n in range(5)]
+    rows = [Note(n, "needle" if n == 0 else "hay", float(n)) for n in range(5)]
     postings = index(rows)
     text = score(postings, Question("needle")).text
     assert text[1:5] == pytest.approx([text[0] * worth for worth in (*VOICE, 0.0)])
 
 
 def test_equal_scores_keep_the_order_of_time() -> None:
-    rows = [Row(n, "same text", n * 10_000.0) for n in range(20)]
+    rows = [Note(n, "same text", n * 10_000.0) for n in range(20)]
     assert ranked(rows, "same", 5) == [0, 1, 2, 3, 4]
 
 
@@ -56,13 +52,13 @@ def test_an_unknown_word_finds_nothing() -> None:
 
 
 def test_a_question_counts_less_than_an_answer() -> None:
-    rows = [Row("asks", "Is the port open?", 0.0), Row("says", "Is the port open.", 10_000.0)]
+    rows = [Note("asks", "Is the port open?", 0.0), Note("says", "Is the port open.", 10_000.0)]
     assert ranked(rows, "port") == ["says", "asks"]
 
 
 def test_a_named_day_comes_before_other_days() -> None:
     day = 86_400.0
-    rows = [Row(n, "stand-up notes", n * day) for n in range(60)]
+    rows = [Note(n, "stand-up notes", n * day) for n in range(60)]
     assert ranked(rows, "stand-up on 1970-01-11", 1) == [10]
 
 
@@ -86,7 +82,7 @@ _WORDS = st.lists(
 @given(st.lists(st.tuples(_WORDS, st.integers(0, 3000)), min_size=1, max_size=25), _WORDS)
 def test_the_reasons_of_a_row_add_up_to_its_text_score(rows: list[tuple[list[str], int]], query: list[str]) -> None:
     ordered = sorted(
-        (Row(n, " ".join(words), float(time)) for n, (words, time) in enumerate(rows)), key=lambda row: row.time
+        (Note(n, " ".join(words), float(time)) for n, (words, time) in enumerate(rows)), key=lambda row: row.time
     )
     postings = index(ordered)
     found = score(postings, Question(" ".join(query)))
