@@ -37,6 +37,7 @@ from ipy_memory.errors import (
 from ipy_memory.jsdate import iso
 from ipy_memory.model import RetainItem, ToolResult
 from ipy_memory.paths import check_path, here, typed_path
+from ipy_memory.ranking import RANKINGS
 from ipy_memory.scoping.project import resolve_path
 from ipy_memory.session_turns import SETTINGS_SOURCE, Pause, SessionLife, with_absolute_paths
 from ipy_memory.settings import agent_directory, load_settings
@@ -169,10 +170,11 @@ class MemorySession(SessionLife):
         limit: int | None = None,
         touch: bool = True,
         bank: str | None = None,
+        ranking: str = "agent",
         cancel: Event | None = None,
         traces: list[Trace] | None = None,
     ) -> ToolResult:
-        """Search memory as the agent would.
+        """Search memory as the agent would, or by the ranking `best`.
 
         Parameters
         ----------
@@ -184,6 +186,9 @@ class MemorySession(SessionLife):
             Whether recall counts are updated, as the agent's own tool does (R-34).
         bank
             Ask this one bank, read-only, instead of the scope.
+        ranking
+            ``"agent"``, or ``"best"``: it finds what the agent misses, and counts nothing
+            (see :func:`ipy_memory.inspect.best.best`).
         cancel
             Set it from elsewhere to stop the work (R-25).
         traces
@@ -196,6 +201,12 @@ class MemorySession(SessionLife):
         """
         check_input(RECALL, {"query": query})
         limit = check_limit(RECALL, limit)
+        if ranking == "best":
+            from ipy_memory.inspect.best import best
+
+            return self._noted(best(self, query, limit=limit, bank=bank, cancel=cancel))
+        if ranking not in RANKINGS:
+            raise MemoryToolkitError(f"There is no ranking {ranking!r}.", hint=f"choose one of {', '.join(RANKINGS)}")
         backend = self._one_bank(bank) if bank is not None else None
         return self._noted(
             run_recall(self, query, backend=backend, limit=limit, touch=touch, cancel=cancel, traces=traces)

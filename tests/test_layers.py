@@ -21,7 +21,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("settings_file", "trust"),
     ("settings_sources",),
     ("settings", "bystander"),
-    ("scoping",),
+    ("scoping", "ranking"),
     ("mnemopi", "hindsight"),
     ("backends",),
     ("tools",),

@@ -22,6 +22,7 @@ from ipy_memory.errors import MagicError, MemoryToolkitError, safe_line
 from ipy_memory.notebook import commands, complete, directory, failures, frontend, literal
 from ipy_memory.notebook.variables import text_of
 from ipy_memory.paths import here, typed_path
+from ipy_memory.ranking import RANKINGS
 from ipy_memory.settings_table import SCOPINGS
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ class MemoryMagics(Magics):
     cwd = Unicode("", help="Project folder; empty: the working directory when the session opens.").tag(config=True)
     agent_dir = Unicode("", help="Folder of the agent's settings and memories; empty: the usual one.").tag(config=True)
     limit = Integer(0, min=0, help="At most this many hits; 0: as the settings say.").tag(config=True)
+    ranking = Enum(RANKINGS, "agent", help="How %recall ranks: as the agent does, or best.").tag(config=True)
     debug = Bool(False, help="Show whole tracebacks instead of one line.").tag(config=True)
 
     def __init__(self, shell: InteractiveShell, **traits: Any) -> None:
@@ -286,7 +288,12 @@ class MemoryMagics(Magics):
             limit=parsed.flags.get("limit", self.limit or None),
             touch="no-touch" not in parsed.flags,
             bank=parsed.flags.get("bank"),
+            ranking=parsed.flags.get("ranking", self.ranking),
         )
+        if "explain" in parsed.flags and ask.keywords["ranking"] == "best":
+            raise MagicError(
+                "--explain takes the agent's ranking apart", hint="by best, the column explanation says why"
+            )
         traces: list[Trace] = []
         result = ask(traces=traces) if "explain" in parsed.flags else ask()
         from ipy_memory.frames import hits_frame

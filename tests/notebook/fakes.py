@@ -51,7 +51,13 @@ class FakeSession:
     cwd: str = field(default_factory=os.getcwd)
 
     def recall(
-        self, query: str, *, limit: int | None = None, touch: bool = True, bank: str | None = None
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        touch: bool = True,
+        bank: str | None = None,
+        ranking: str = "agent",
     ) -> ToolResult:
         self._call("recall", query, limit, touch, bank)
         return ToolResult(self.text, hits=self.hits, attrs={"query": query, "backend": self.chosen})

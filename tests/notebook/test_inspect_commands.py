@@ -392,3 +392,17 @@ def test_stored_text_runs_and_steers_nothing(real: Notebook) -> None:
         assert "\u202e" not in output["text/html"]
         if "recall" not in line:
             assert "\x1b" not in output["text/plain"], line
+
+
+def test_best_is_chosen_by_a_flag_or_for_the_notebook(real: Notebook) -> None:
+    stored(real, "Where shall we put the backups of the shop?")
+    stored(real, "Lisbon, it is cheap.")
+    assert len(real.run("%recall backup").result) == 1
+    found = real.run("%recall --ranking best backup")
+    assert len(found.result) == 2
+    assert "the agent does not use" in found.stderr
+    real.run("%config MemoryMagics.ranking = 'best'")
+    assert len(real.run("%recall backup").result) == 2
+    assert len(real.run("%recall --ranking agent backup").result) == 1
+    refused = real.run("%recall --explain backup")
+    assert "takes the agent's ranking apart" in str(refused.error)
