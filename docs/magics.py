@@ -1,13 +1,15 @@
-"""Write the page of the magics from their own help: ``python -m docs.magics``."""
+"""Write the page of the magics, and the table of the shell page, from the commands: ``python -m docs.magics``."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from ipy_memory.commands.grammar import Command, Flag, Group
-from ipy_memory.commands.table import MAGICS, MEMORY
+from ipy_memory.commands.table import MAGICS, MEMORY, SHELL
 
 PAGE = Path(__file__).with_name("magics.md")
+SHELL_PAGE = Path(__file__).with_name("shell.md")
+_MARK = "<!-- This table is written by `python -m docs.magics`. -->\n\n"
 HEAD = """\
 # Magics
 
@@ -32,6 +34,20 @@ def rendered() -> str:
     return "\n".join(parts)
 
 
+def shell_table() -> str:
+    """Return the table of the shell page as it should be."""
+    rows = [(one.group, f"`{_cell(f'{one.name} {one.takes}'.strip())}`", _cell(one.summary)) for one in SHELL.values()]
+    lines = ["| for | command | what it does |", "| --- | --- | --- |", *(f"| {' | '.join(row)} |" for row in rows)]
+    return "\n".join(lines)
+
+
+def with_shell_table(page: str) -> str:
+    """Return the shell page with its table as it should be."""
+    before, _, after = page.partition(_MARK)
+    rest = "\n".join(line for line in after.split("\n") if not line.startswith("|"))
+    return f"{before}{_MARK}{shell_table()}\n\n{rest.lstrip()}"
+
+
 def _section(command: Command, level: str) -> str:
     forms = "\n".join(command.magic_forms)
     lines = [f"{level} `{command.magic}`", "", command.summary, "", "```text", forms, "```", ""]
@@ -51,3 +67,4 @@ def _cell(text: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(rendered(), encoding="utf-8")
+    SHELL_PAGE.write_text(with_shell_table(SHELL_PAGE.read_text(encoding="utf-8")), encoding="utf-8")

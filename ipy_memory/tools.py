@@ -5,6 +5,7 @@ Usable without IPython; the magics and panels call the same objects.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ipy_memory import text
 from ipy_memory.backends import SUPPORTED
-from ipy_memory.errors import RecallCancelled, ToolInputError, safe_line
+from ipy_memory.errors import MagicError, RecallCancelled, ToolInputError, safe_line
 from ipy_memory.model import Answer, RetainItem, ToolResult
 
 if TYPE_CHECKING:
@@ -296,6 +297,41 @@ def create_tool(name: str, host: ToolHost, *, backend: str, api_url: str | None 
 def as_items(given: Iterable[Mapping[str, str]], context: str | None = None) -> list[RetainItem]:
     """Return the items of a checked retain input; ``context`` is for those that say none."""
     return [RetainItem(item["content"], item.get("context", context)) for item in given]
+
+
+def typed_items(typed: str, flags: Mapping[str, Any]) -> list[RetainItem]:
+    """Return the items of a text that a user typed; ``flags`` say how to read it, nothing is guessed.
+
+    Parameters
+    ----------
+    typed
+        One item; with ``lines`` one a line, with ``json`` a JSON list of them.
+    flags
+        ``lines``, ``json``, and ``context`` for the items that say none.
+
+    Raises
+    ------
+    MagicError
+        There is nothing to store, or the JSON is invalid.
+    """
+    context = flags.get("context")
+    if "json" in flags and "lines" in flags:
+        raise MagicError("lines and a JSON list exclude each other", hint="leave one of the two flags out")
+    if "lines" in flags:
+        items = [RetainItem(line, context) for line in typed.split("\n") if line.strip()]
+        if not items:
+            raise MagicError("every line is blank: there is nothing to store", hint="type one memory a line")
+        return items
+    if "json" not in flags:
+        return [RetainItem(typed, context)]
+    try:
+        given = json.loads(typed)
+    except (ValueError, RecursionError) as error:
+        raise MagicError(f"invalid JSON: {error}", hint='expected a list of {"content": …}') from None
+    if not isinstance(given, list):
+        raise MagicError("the JSON must be a list of items", hint='as in [{"content": "…", "context": "…"}]')
+    check_input(RETAIN, {"items": given})
+    return as_items(given, context)
 
 
 def run_recall(

@@ -11,8 +11,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from ipy_memory import __main__ as command
 from ipy_memory import demo
+from ipy_memory.__main__ import main
+from ipy_memory.shell.demonstration import notebook_path
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -51,16 +52,16 @@ def test_the_older_bank_is_rescued_and_the_mixed_one_is_not(home: demo.Demo) -> 
 
 def test_a_folder_that_holds_other_things_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
-    assert command.main(["demo", "--folder", str(tmp_path), "--no-lab"]) == 1
+    assert main(["demo", "--folder", str(tmp_path), "--no-lab"]) == 2
     assert "not empty" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
 def test_the_command_prints_what_the_notebook_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "home"
-    assert command.main(["demo", "--folder", str(folder), "--no-lab"]) == 0
+    assert main(["demo", "--folder", str(folder), "--no-lab"]) == 0
     printed = capsys.readouterr().out
-    notebook = nbformat.read(command.notebook_path(), as_version=4)
+    notebook = nbformat.read(notebook_path(), as_version=4)
     (cell,) = [cell for cell in notebook.cells if cell.source == f"%recall {demo.QUERY}"]
     assert cell.outputs[0].data["text/plain"] in printed
     assert str(folder) in printed
@@ -98,7 +99,7 @@ def test_the_end_of_a_forked_child_leaves_the_home_of_its_parent_alone(tmp_path:
 def test_every_notebook_is_in_the_wheel() -> None:
     build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
     shipped = build["targets"]["wheel"]["force-include"]
-    there = {path.name for path in command.notebook_path().parent.glob("*.ipynb")}
+    there = {path.name for path in notebook_path().parent.glob("*.ipynb")}
     assert shipped == {f"notebooks/{name}": f"ipy_memory/notebooks/{name}" for name in there}
 
 

@@ -7,6 +7,7 @@ import doctest
 import importlib
 import inspect
 import json
+import os
 import pkgutil
 import re
 import subprocess
@@ -109,6 +110,37 @@ def test_the_compatibility_page_lists_every_recorded_difference() -> None:
 
 def test_the_page_of_the_magics_is_up_to_date() -> None:
     assert magics.PAGE.read_text(encoding="utf-8") == magics.rendered(), "run: python -m docs.magics"
+
+
+def test_the_table_of_the_shell_page_is_up_to_date() -> None:
+    page = magics.SHELL_PAGE.read_text(encoding="utf-8")
+    assert page == magics.with_shell_table(page), "run: python -m docs.magics"
+
+
+@pytest.mark.parametrize("block", list(_blocks(DOCS / "shell.md", "console")), ids=lambda block: block.splitlines()[0])
+def test_the_examples_of_the_shell_page_run(block: str, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "ipy-memory"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m ipy_memory "$@"\n')
+    program.chmod(0o755)
+    env = {
+        "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(ROOT),
+        "IPY_MEMORY_DEMO": str(tmp_path / "demo"),
+    }
+    shown = ""
+    for command in re.findall(r"^\$ (.*)$", block, re.MULTILINE):
+        done = subprocess.run(
+            ["bash", "-c", f"exec 2>&1\n{command}"],
+            env=env,
+            cwd=tmp_path,
+            capture_output=True,
+            check=False,
+            timeout=120,
+        )
+        shown += f"$ {command}\n{done.stdout.decode()}"
+    assert shown == block
 
 
 def test_the_readme_has_two_commands_for_a_fresh_machine() -> None:

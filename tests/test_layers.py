@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ipy_memory"
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("js", "errors", "clock", "transport", "process", "route", "sqlite_files"),
     ("jsdate_forms", "http_failure"),
-    ("jsdate", "collation", "redact", "model", "http", "paths", "own_files", "escape"),
+    ("jsdate", "collation", "redact", "model", "http", "paths", "own_files", "escape", "tabular"),
     ("safe_frames",),
     ("frames", "text", "turns", "settings_table"),
     ("settings_file", "trust"),
@@ -32,6 +32,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("notebook",),
     ("recorded",),
     ("demo",),
+    ("shell",),
     ("__main__",),
 )
 """From the ground up. Rooms of one floor do not import each other, the engine's and the service's least of all."""

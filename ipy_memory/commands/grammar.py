@@ -105,6 +105,10 @@ class Command:
         Flags that say what the text would say, so that none may follow.
     in_shell
         Whether it can be called from a shell.
+    in_magic
+        Whether it can be called in IPython.
+    stdin
+        Whether a shell may send the text to stdin.
     alone
         Whether it is a magic of its own rather than a command of ``%memory``.
     forms
@@ -121,6 +125,8 @@ class Command:
     choices: tuple[str, ...] = ()
     instead: tuple[str, ...] = ()
     in_shell: bool = False
+    in_magic: bool = True
+    stdin: bool = False
     alone: bool = False
     forms: tuple[str, ...] = ()
 
@@ -253,7 +259,7 @@ def front_options(words: Sequence[str], flags: Sequence[Flag]) -> tuple[dict[str
     known = {flag.shell_name: flag for flag in flags}
     values: dict[str, Any] = {}
     rest = list(words)
-    while rest and _is_flag(rest[0]) and rest[0] != "--help":
+    while rest and _is_flag(rest[0]) and rest[0] not in {"--help", "--version"}:
         _take(PROGRAM, known, rest, values)
     return values, rest
 

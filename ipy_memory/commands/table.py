@@ -217,6 +217,7 @@ _CURATE = (
         ),
         instead=("from",),
         in_shell=True,
+        stdin=True,
         alone=True,
         forms=("%retain [flags] TEXT", "%%retain [flags]      (the text is the cell)"),
     ),
@@ -278,7 +279,6 @@ _SERVER = (
         "",
         "Show what is waiting for the Hindsight server or is not known to have arrived there.",
         Group.SERVER,
-        in_shell=True,
     ),
     Command(
         "flush",
@@ -408,6 +408,19 @@ _ADMIN = (
         flags=(_LOCAL_BANK, Flag("repair", "repair what can be repaired, after a copy of the bank")),
         in_shell=True,
     ),
+    Command(
+        "demo",
+        "",
+        "Make demonstration banks, recall from them, and open the quickstart notebook; needs no network and no key.",
+        Group.ADMIN,
+        flags=(
+            Flag("folder", "make the banks here and keep them; by default they are removed at the end", "PATH"),
+            Flag("no-lab", "stop before JupyterLab is started"),
+            Flag("execute", "run the notebook without a browser and print its outputs"),
+        ),
+        in_shell=True,
+        in_magic=False,
+    ),
 )
 
 COMMANDS: Mapping[str, Command] = {command.name: command for command in (*_LOOK, *_FIND, *_CURATE, *_SERVER, *_ADMIN)}
@@ -416,11 +429,25 @@ COMMANDS: Mapping[str, Command] = {command.name: command for command in (*_LOOK,
 MAGICS: Mapping[str, Command] = {name: command for name, command in COMMANDS.items() if command.alone}
 """The commands that are magics of their own."""
 
-MEMORY: Mapping[str, Command] = {name: command for name, command in COMMANDS.items() if not command.alone}
+MEMORY: Mapping[str, Command] = {
+    name: command for name, command in COMMANDS.items() if command.in_magic and not command.alone
+}
 """The commands of ``%memory``."""
 
 SHELL: Mapping[str, Command] = {name: command for name, command in COMMANDS.items() if command.in_shell}
-"""The commands that a shell can call."""
+"""The commands of the program ``ipy-memory``."""
+
+OPTIONS = (
+    Flag("json", "print the result as one JSON object"),
+    Flag("cwd", "the project folder; by default the working directory", "FOLDER"),
+    Flag("agent-dir", "the agent's folder; by default PI_CODING_AGENT_DIR, else ~/.omp/agent", "FOLDER"),
+    Flag("backend", "hindsight or mnemopi; by default as the agent's settings say", "NAME"),
+    Flag("scope", f"{', '.join(SCOPINGS)}; by default as the settings say", "MODE"),
+    Flag("database", "path of the Mnemopi database; by default as the settings say", "PATH"),
+    Flag("demo", "work on demonstration banks in a folder that is removed at the end"),
+    Flag("debug", "show full tracebacks"),
+)
+"""What every command of the program takes, in front of its name or behind it."""
 
 MEMORY_USAGE = (
     "See and choose which memory the magics use.\n\n    %memory\n    %memory COMMAND …\n    %memory COMMAND -h"

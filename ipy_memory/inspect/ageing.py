@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipy_memory.errors import BankError
-from ipy_memory.inspect.local import local_backend
+from ipy_memory.inspect.local import local_backend, server_backend
 from ipy_memory.jsdate import shown_stamp
 from ipy_memory.mnemopi.ageing import RULE, Ageing, ageing
 from ipy_memory.mnemopi.consolidation import sleep_all
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
     from ipy_memory.mnemopi.readers import Target
     from ipy_memory.session import MemorySession
+
+
+def stats_text(session: MemorySession) -> str:
+    """Return the agent's own table of counts, and below it the rule by which local memories age."""
+    shown = session.stats()
+    return shown if server_backend(session) else "\n".join([shown, "", *ageing_notes(session)])
 
 
 def ageing_notes(session: MemorySession) -> list[str]:

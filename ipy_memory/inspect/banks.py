@@ -48,6 +48,11 @@ class BankRow:
     tally: Tally = field(default_factory=Tally)
     error: str | None = None
 
+    @property
+    def counted(self) -> bool:
+        """Whether there is a file that could be read."""
+        return self.size is not None and self.error is None
+
 
 def bank_rows(session: MemorySession, progress: Progress | None = None) -> list[BankRow]:
     """Return every bank under the database folder, those in scope first.
@@ -69,6 +74,11 @@ def bank_rows(session: MemorySession, progress: Progress | None = None) -> list[
     return rows
 
 
+def count_note(count: int) -> str:
+    """Return how many banks a list has."""
+    return f"{count} bank{'' if count == 1 else 's'}."
+
+
 def banks(session: MemorySession, progress: Progress | None = None) -> DataFrame:
     """Return :func:`bank_rows` as a frame."""
     from ipy_memory import frames
@@ -76,7 +86,7 @@ def banks(session: MemorySession, progress: Progress | None = None) -> DataFrame
     rows = bank_rows(session, progress)
     flat = [
         {"name": r.name, "use": r.use, "reason": r.reason, "path": str(r.path), "size": r.size, "error": r.error}
-        | (asdict(r.tally) if r.size is not None and r.error is None else {})
+        | (asdict(r.tally) if r.counted else {})
         for r in rows
     ]
     whole = ("size", "working", "episodic", "facts", "triples", "vectors")

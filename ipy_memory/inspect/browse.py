@@ -69,6 +69,17 @@ def memories(
     return frame
 
 
+def page_notes(shown: int, total: int, offset: int, next_offset: int | None, number: int) -> list[str]:
+    """Return which rows a page shows, and how to see further ones."""
+    notes = [f"Rows {offset + 1} to {offset + shown} of {total}."] if shown else []
+    return notes if next_offset is None else [*notes, f"Further rows: --page {number + 1}"]
+
+
+def nothing(where: Mapping[str, Any]) -> str:
+    """Return what is said of a page without rows."""
+    return "No such memories." if where else "No memories yet."
+
+
 def find(
     session: MemorySession,
     bank: str | None,
@@ -98,18 +109,32 @@ def _is_count(value: object, least: int) -> bool:
 
 
 def chain(session: MemorySession, memory_id: str, bank: str | None = None) -> DataFrame:
+    """Return what :func:`chain_of` does as a frame; ``attrs["missing"]`` is the id that is missing."""
+    from ipy_memory import frames
+
+    found, missing = chain_of(session, memory_id, bank)
+    frame = frames.memories_frame(found, tz=session.clock.tz)
+    frame.attrs["missing"] = missing
+    return frame
+
+
+def chain_of(session: MemorySession, memory_id: str, bank: str | None = None) -> tuple[list[Memory], str | None]:
     """Return a memory with all that it replaced and all that replaced it, the oldest first.
 
     It is looked for where a recall asks, or in one bank; what comes before and after it, in every bank in scope.
-    ``attrs["missing"]`` is the id of the next one where no bank in scope has it, else ``None``.
+
+    Returns
+    -------
+    memories : list of Memory
+        The chain.
+    missing : str or None
+        The id of the next one where no bank in scope has it.
 
     Raises
     ------
     MemoryNotFoundError
         No bank that was asked has the id.
     """
-    from ipy_memory import frames
-
     backend = local_backend(session, "a chain of replacements")
     with backend.banks.lock:
         asked, scope = (
@@ -118,11 +143,14 @@ def chain(session: MemorySession, memory_id: str, bank: str | None = None) -> Da
         for one in asked:
             if start := _by_id([one], memory_id):
                 found = _chain(list(dict.fromkeys([one, *scope])), start)
-                frame = frames.memories_frame(found, tz=session.clock.tz)
                 following = found[-1].superseded_by
-                frame.attrs["missing"] = None if following in {memory.id for memory in found} else following
-                return frame
+                return found, None if following in {memory.id for memory in found} else following
     raise MemoryNotFoundError(f"No memory has the id {memory_id}.", hint="%memory browse lists them")
+
+
+def chain_notes(missing: str | None) -> list[str]:
+    """Return what is said of a chain whose next memory is missing."""
+    return [f"Memory {missing}, which comes next, is in no bank in scope."] if missing else []
 
 
 def _chain(banks: Sequence[Bank], start: Memory) -> list[Memory]:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 GOOD, FAULT, MENDED = "good", "fault", "mended"
 """How a thing is that was looked at."""
+COLUMNS = ("bank", "part", "what", "state", "detail")
+"""The columns of :attr:`Health.rows`."""
+NO_FILE = "There is no bank file yet."
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,30 +40,45 @@ class Health:
         notes = [f"Copy of the bank: {shown_path(done.backup, self.home)}" for done in self.repairs if done.backup]
         notes += [f"{done.before.name}: {what}." for done in self.repairs for what in done.done]
         notes += [f"Not repaired: {error.message.rstrip('.')} [{error.where}]. {error.hint}" for error in self.refused]
-        mended = {id(done.before): done.after for done in self.repairs}
-        now = [mended.get(id(one), one) for one in self.examinations]
-        faults = sum(len(one.faults) for one in now)
+        now = self._now
         if not now:
             return notes
-        notes.append(f"{faults} faults in {len(now)} banks." if faults else f"All is well in {len(now)} banks.")
+        notes.append(
+            f"{self.faults} faults in {len(now)} banks." if self.faults else f"All is well in {len(now)} banks."
+        )
         if any(one.repairable for one in now):
             notes.append("No memories are lost. To mend it: %memory doctor --repair")
         if any(fault.part == "vectors" for one in now for fault in one.faults):
             notes.append("To compute vectors anew: %memory embeddings reindex")
         return notes
 
-    def frame(self) -> DataFrame:
-        """Return one row for each thing that was looked at; of a mended bank as it was, with what was mended."""
-        from ipy_memory import frames
-
-        rows = [
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """One row for each thing that was looked at; of a mended bank as it was, with what was mended."""
+        return [
             (one.name, finding.part, finding.name, self._state(one, finding), finding.detail)
             for one in self.examinations
             for finding in one.findings
         ]
-        names = ("bank", "part", "what", "state", "detail")
+
+    @property
+    def faults(self) -> int:
+        """How many faults there are now."""
+        return sum(len(one.faults) for one in self._now)
+
+    @property
+    def _now(self) -> list[Examination]:
+        mended = {id(done.before): done.after for done in self.repairs}
+        return [mended.get(id(one), one) for one in self.examinations]
+
+    def frame(self) -> DataFrame:
+        """Return the rows as a frame."""
+        from ipy_memory import frames
+
+        rows = self.rows
         return frames.table(
-            {name: [row[index] for row in rows] for index, name in enumerate(names)}, dict.fromkeys(names, frames.TEXT)
+            {name: [row[index] for row in rows] for index, name in enumerate(COLUMNS)},
+            dict.fromkeys(COLUMNS, frames.TEXT),
         )
 
     def _state(self, one: Examination, finding: Finding) -> str:

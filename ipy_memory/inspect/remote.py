@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from ipy_memory.errors import HindsightError, MemoryNotFoundError
 from ipy_memory.hindsight import answers
 from ipy_memory.hindsight.client import listed, odd_answer
 from ipy_memory.hindsight.one_bank import require
+from ipy_memory.hindsight.overview import BANKS_A_PAGE
 from ipy_memory.js import json_text, number_text, round4
 from ipy_memory.jsdate import parse_ms, shown_stamp
 from ipy_memory.mnemopi.listing import Page
@@ -18,6 +19,7 @@ from ipy_memory.model import Memory
 
 if TYPE_CHECKING:
     from ipy_memory.hindsight.backend import HindsightBackend
+    from ipy_memory.hindsight.overview import RemoteBank
 
 PAGE = 200
 """So many memories are asked for at once."""
@@ -77,6 +79,23 @@ def _page(
     total = found.get("total") if isinstance(found, dict) else None
     memories = tuple(_memories(found, bank, _where(backend, bank)))
     return Page(memories, total if isinstance(total, int) else offset + len(memories), offset)
+
+
+def bank_notes(backend: HindsightBackend, found: Sequence[RemoteBank], page: int, total: int) -> list[str]:
+    """Return where in the server's list a page of banks is, and whether the session's bank is missing."""
+    notes = [pages(page, len(found), BANKS_A_PAGE, total)]
+    if page == 1 and total == len(found) and not any(one.in_use for one in found):
+        notes.append(f"Bank {backend.retain_bank}, which is in use, is not there yet: the first retain makes it.")
+    return notes
+
+
+def pages(page: int, shown: int, size: int, total: int) -> str:
+    """Return where in a paged list a page is."""
+    if not shown:
+        return f"None of {total} on this page."
+    first = (page - 1) * size + 1
+    more = f"; --page {page + 1} shows more" if first + shown <= total else ""
+    return f"{first} to {first + shown - 1} of {total}{more}."
 
 
 def why(backend: HindsightBackend, memory_id: str, query: str) -> dict[str, Any]:

@@ -117,6 +117,23 @@ def scopes_frame(
     return frame
 
 
+def shown_scopes(rows: Sequence[ScopeRow], query: str | None) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Return headers and rows of a table that a user reads."""
+    headers = ["backend", "mode", "writes", "reads", *(["note"] if query is None else ["hits", "best hit"])]
+    cells = [
+        (
+            row.backend,
+            f"{row.mode} (in force)" if row.in_force else row.mode,
+            written(row),
+            read(row),
+            *(() if query is None else (None if row.hits is None else len(row.hits),)),
+            row.top or row.note,
+        )
+        for row in rows
+    ]
+    return headers, cells
+
+
 def scope_in_force(session: MemorySession) -> ScopeRow | None:
     """Return the row of the session's own mode; ``None`` while no backend is chosen."""
     if session.backend is None:

@@ -138,6 +138,11 @@ def verdicts(
     return found + (_elsewhere(backend, listing.every_row, progress) if everywhere else [])
 
 
+def came_back(found: Sequence[Verdict]) -> str:
+    """Return how many of the memories came back, in a sentence."""
+    return f"{sum(verdict.returned for verdict in found)} of {len(found)} memories came back."
+
+
 def furthest(found: Sequence[Verdict]) -> list[int]:
     """Return the positions of verdicts in the order of how far the memories got, those in the answer first."""
     return sorted(range(len(found)), key=lambda at: (-_progress(found[at]), found[at].place or 0, at))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import sys
 from collections import ChainMap
@@ -18,18 +17,18 @@ from traitlets import Bool, Enum, Integer, Unicode, observe, validate
 from ipy_memory.backends import SUPPORTED
 from ipy_memory.commands.grammar import Command, Parsed, check, parse
 from ipy_memory.commands.table import BACKENDS, COMMANDS, MEMORY_USAGE
-from ipy_memory.errors import MagicError, MemoryToolkitError, safe_line
+from ipy_memory.errors import MemoryToolkitError, safe_line
 from ipy_memory.notebook import commands, complete, directory, failures, frontend, literal
 from ipy_memory.notebook.variables import text_of
 from ipy_memory.paths import here, typed_path
 from ipy_memory.ranking import RANKINGS
 from ipy_memory.settings_table import SCOPINGS
+from ipy_memory.tools import typed_items
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from ipy_memory.mnemopi.trace import Trace
-    from ipy_memory.model import RetainItem
     from ipy_memory.notebook.progress import Progress
     from ipy_memory.notebook.record import Recorder
     from ipy_memory.notebook.result import RecallFrame, ReflectResult, RetainFrame, TextResult
@@ -316,7 +315,7 @@ class MemoryMagics(Magics):
         parsed = parse(COMMANDS["retain"], line, self._typed(cell))
         if parsed.help:
             return self._usage(COMMANDS["retain"], parsed)
-        items = _items(self._text(COMMANDS["retain"], parsed), parsed.flags)
+        items = typed_items(self._text(COMMANDS["retain"], parsed), parsed.flags)
         result = self.session.retain(items)
         from ipy_memory.frames import retain_frame
         from ipy_memory.notebook.result import RetainFrame
@@ -381,32 +380,6 @@ class MemoryMagics(Magics):
         page = TextResult(command.usage())
         page.quiet = parsed.quiet
         return page
-
-
-def _items(text: str, flags: Mapping[str, Any]) -> list[RetainItem]:
-    """Return the items of a retain; nothing is sniffed (N-03)."""
-    from ipy_memory.model import RetainItem
-
-    context = flags.get("context")
-    if "json" in flags and "lines" in flags:
-        raise MagicError("--json and --lines exclude each other", hint="leave one of the two out")
-    if "lines" in flags:
-        items = [RetainItem(line, context) for line in text.split("\n") if line.strip()]
-        if not items:
-            raise MagicError("every line is blank: there is nothing to store", hint="type one memory a line")
-        return items
-    if "json" not in flags:
-        return [RetainItem(text, context)]
-    from ipy_memory import tools
-
-    try:
-        given = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise MagicError(f"this is no JSON: {error}", hint='--json takes a list of {"content": …}') from None
-    if not isinstance(given, list):
-        raise MagicError("--json takes a list of items", hint='as in [{"content": "…", "context": "…"}]')
-    tools.check_input(tools.RETAIN, {"items": given})
-    return tools.as_items(given, context)
 
 
 def load(shell: InteractiveShell) -> None:

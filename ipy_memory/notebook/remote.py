@@ -33,6 +33,7 @@ def remote_if_any(magics: MemoryMagics) -> HindsightBackend | None:
 def remote_banks(backend: HindsightBackend, page: int) -> TableResult:
     """List one page of the server's banks; looking makes none."""
     from ipy_memory.hindsight import overview
+    from ipy_memory.inspect.remote import bank_notes
     from ipy_memory.notebook.result import TableResult
 
     found, total = overview.banks(backend.service, page)
@@ -45,16 +46,5 @@ def remote_banks(backend: HindsightBackend, page: int) -> TableResult:
         )
         for one in found
     ]
-    notes = [pages(page, len(rows), overview.BANKS_A_PAGE, total)]
-    if page == 1 and total == len(rows) and not any(one.in_use for one in found):
-        notes.append(f"Bank {backend.retain_bank}, which is in use, is not there yet: the first retain makes it.")
+    notes = bank_notes(backend, found, page, total)
     return TableResult(("bank", "", "memories", "last write"), rows, dates=("last write",), notes=notes)
-
-
-def pages(page: int, shown: int, size: int, total: int) -> str:
-    """Return where in a paged list a page is."""
-    if not shown:
-        return f"None of {total} on this page."
-    first = (page - 1) * size + 1
-    more = f"; --page {page + 1} shows more" if first + shown <= total else ""
-    return f"{first} to {first + shown - 1} of {total}{more}."

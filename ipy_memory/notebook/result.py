@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js
@@ -17,12 +16,10 @@ from ipy_memory.frames import DataFrame
 from ipy_memory.jsdate import shown_stamp
 from ipy_memory.notebook.frontend import displayed, is_terminal, write_below
 from ipy_memory.safe_frames import SafeFrame, safe
+from ipy_memory.tabular import cell, short, text_table
 
 if TYPE_CHECKING:
     from ipy_memory.model import ToolResult
-
-SHORT = 100
-"""How many characters of a value a table shows."""
 
 SHOWN = 500
 """How many rows of a list are shown at most; a front end takes seconds for thousands."""
@@ -68,15 +65,6 @@ def _html_cell(text: str) -> str:
 def html_notes(notes: Sequence[str]) -> str:
     """Return notes for a person as small paragraphs."""
     return "".join(f"<p><small>{escaped(note)}</small></p>" for note in notes)
-
-
-def text_table(rows: Sequence[Sequence[str]], headers: Sequence[str] = ()) -> str:
-    """Return rows as aligned plain text, two blanks between columns."""
-    whole = [list(headers), *map(list, rows)] if headers else [list(row) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*whole, strict=True)]
-    return "\n".join(
-        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in whole
-    )
 
 
 class _ShownFrame(SafeFrame):
@@ -185,7 +173,7 @@ class ListFrame(_ShownFrame):
         if len(rows) > SHOWN:
             notes = [*notes, *_cut(rows)]
             rows = rows.iloc[list(first)[:SHOWN] or slice(SHOWN)]
-        filled = [name for name in columns if any(_cell(value) for value in rows[name])]
+        filled = [name for name in columns if any(cell(value) for value in rows[name])]
         cells = [[short(row[name]) for name in filled] for row in rows[filled].to_dict("records")]
         table = text_table(cells, filled) if filled else empty
         super().__init__(data, "\n".join([table, *notes]), quiet=quiet)
@@ -295,23 +283,8 @@ def _cut(data: DataFrame) -> list[str]:
 
 def _filled_table(columns: Sequence[str], rows: Sequence[Mapping[Any, Any]]) -> str:
     """Return the columns that have a value anywhere; no table without rows."""
-    cells = [[_cell(row[column]) for column in columns] for row in rows]
+    cells = [[cell(row[column]) for column in columns] for row in rows]
     filled = [index for index in range(len(columns)) if any(row[index] for row in cells)]
     if not filled:
         return ""
     return html_table([columns[i] for i in filled], [[row[i] for i in filled] for row in cells])
-
-
-def short(value: Any) -> str:
-    """Return a value as it fits into a table: on one line, and not too long."""
-    if isinstance(value, list | tuple):
-        return js.clip(", ".join(map(str, value)), SHORT)
-    if isinstance(value, float) and value == value:
-        return f"{value:.4g}"
-    if isinstance(value, datetime) and value == value:
-        return f"{value:%Y-%m-%d %H:%M}"
-    return js.clip(" ".join(_cell(value).split()), SHORT)
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None or str(value) in {"<NA>", "nan", "NaT"} else str(value)

@@ -14,13 +14,15 @@ from ipy_memory.commands.table import (
     MEMORY,
     MODELS_BY_ID,
     MODELS_OF_BANK,
+    OPTIONS,
     OTHER_WORDS,
 )
 from ipy_memory.errors import MagicError
 from ipy_memory.notebook import commands
 from ipy_memory.notebook.commands import mm
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "magics.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE, SHELL_PAGE = ((DOCS / name).read_text(encoding="utf-8") for name in ("magics.md", "shell.md"))
 
 
 def every(arity: Arity | None = None) -> pytest.MarkDecorator:
@@ -44,7 +46,11 @@ def test_a_command_says_what_it_does_what_it_is_for_and_what_it_takes(command: C
 
 
 @every()
-def test_a_command_is_on_the_page_of_the_magics(command: Command) -> None:
+def test_a_command_is_on_its_pages(command: Command) -> None:
+    typed = f"{command.name} {command.takes}".strip().replace("|", "\\|")
+    assert (f"| `{typed}` |" in SHELL_PAGE) is command.in_shell
+    if not command.in_magic:
+        return
     assert f"# `{command.magic}`\n\n{command.summary}\n" in PAGE
     for flag in command.flags:
         assert f"| `{flag.typed()}` |" in PAGE
@@ -52,13 +58,14 @@ def test_a_command_is_on_the_page_of_the_magics(command: Command) -> None:
 
 @every()
 def test_a_command_has_each_flag_once(command: Command) -> None:
-    for names in (command.flag_names, [flag.shell_name for flag in command.flags if flag.shell_name]):
+    options = [option.shell_name for option in OPTIONS]
+    for names in (command.flag_names, [*options, *(flag.shell_name for flag in command.shell_flags)]):
         assert len(set(names)) == len(names)
 
 
 def test_every_command_of_memory_is_carried_out_and_nothing_else() -> None:
     assert set(commands.handlers()) == set(MEMORY)
-    assert set(MAGICS) | set(MEMORY) == set(COMMANDS)
+    assert {*MAGICS, *MEMORY, *(name for name, one in COMMANDS.items() if not one.in_magic)} == set(COMMANDS)
     assert (tuple(mm.OF_BANK), tuple(mm.OF_MODEL)) == (MODELS_OF_BANK, MODELS_BY_ID)
 
 

@@ -154,8 +154,8 @@ def test_retain_takes_lines_json_and_a_context(notebook: Notebook, session: Fake
 @pytest.mark.parametrize(
     ("cell", "kind", "says"),
     [
-        ("%%retain --json\n[{]", MagicError, "this is no JSON"),
-        ('%%retain --json\n{"content": "x"}', MagicError, "takes a list"),
+        ("%%retain --json\n[{]", MagicError, "invalid JSON"),
+        ('%%retain --json\n{"content": "x"}', MagicError, "must be a list"),
         ('%%retain --json\n[{"content": "x", "extra": 1}]', ToolInputError, "extra"),
         ("%%retain --json\n[]", ToolInputError, "items"),
         ("%%retain --json --lines\nx", MagicError, "exclude"),

@@ -20,6 +20,7 @@ COLUMNS = ("id", "date", "state", "bank", "store", "content")
 @handles("browse")
 def browse(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     """List a page; nothing is counted or written."""
+    from ipy_memory.inspect import browse as browsing
     from ipy_memory.notebook.result import ListFrame
 
     flags, text = parsed.flags, parsed.text.strip()
@@ -29,11 +30,9 @@ def browse(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     found = magics.session.memories(
         flags.get("bank"), where, store=flags.get("store"), limit=limit, offset=(number - 1) * limit
     )
-    total, offset = found.attrs["total"], found.attrs["offset"]
-    notes = [f"Rows {offset + 1} to {offset + len(found)} of {total}."] if len(found) else []
-    if found.attrs["next_offset"] is not None:
-        notes.append(f"Further rows: --page {number + 1}")
-    empty = "No such memories." if where else "No memories yet."
+    paged = found.attrs
+    notes = browsing.page_notes(len(found), paged["total"], paged["offset"], paged["next_offset"], number)
+    empty = browsing.nothing(where)
     names = COMMANDS["browse"].flag_names
     behind = [word for word in text.split() if word.partition("=")[0] in names]
     if behind and not parsed.ended:
@@ -54,6 +53,5 @@ def chain(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     found = browsing.chain(session, parsed.word.removeprefix("memory://"))
     ends = [shown_stamp(end, session.clock.tz) if isinstance(end, str) else end for end in found["valid_until"]]
     columns = ("id", "date", "bank", "superseded_by", "valid_until", "content")
-    missing = found.attrs["missing"]
-    notes = [f"Memory {missing}, which comes next, is in no bank in scope."] if missing else []
+    notes = browsing.chain_notes(found.attrs["missing"])
     return ListFrame(found, columns, shown=found.assign(valid_until=ends), notes=notes, quiet=parsed.quiet)

@@ -6,25 +6,19 @@ from typing import TYPE_CHECKING
 
 from ipy_memory.commands.grammar import Parsed
 from ipy_memory.notebook.commands import handles
-from ipy_memory.notebook.remote import remote_if_any
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import ListFrame, TextResult
 
-DOCTOR_COLUMNS = ("bank", "part", "what", "state", "detail")
-
 
 @handles("stats")
 def stats(magics: MemoryMagics, _: Parsed) -> TextResult:
     """Show the agent's own table (M-08), and below it the rule by which memories age."""
-    from ipy_memory.inspect.ageing import ageing_notes
+    from ipy_memory.inspect.ageing import stats_text
     from ipy_memory.notebook.result import TextResult
 
-    shown = magics.session.stats()
-    if remote_if_any(magics) is None:
-        shown = "\n".join([shown, "", *ageing_notes(magics.session)])
-    return TextResult(shown)
+    return TextResult(stats_text(magics.session))
 
 
 @handles("diagnose")
@@ -43,9 +37,7 @@ def doctor(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
 
     mend = "repair" in parsed.flags
     found = health.look_over(magics.session, parsed.flags.get("bank"), mend=mend, progress=magics.progress("parts"))
-    return ListFrame(
-        found.frame(), DOCTOR_COLUMNS, notes=found.notes, empty="There is no bank file yet.", quiet=parsed.quiet
-    )
+    return ListFrame(found.frame(), health.COLUMNS, notes=found.notes, empty=health.NO_FILE, quiet=parsed.quiet)
 
 
 @handles("consolidate")

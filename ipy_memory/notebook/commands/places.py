@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from ipy_memory.notebook.result import ListFrame, TableResult
 
 BANK_COLUMNS = ("name", "use", "reason", "working", "episodic", "facts", "size", "last_memory", "cwds", "error")
-SCOPE_COLUMNS = ("backend", "mode", "writes", "reads")
 
 
 @handles("banks")
@@ -25,9 +24,7 @@ def banks(magics: MemoryMagics, parsed: Parsed) -> ListFrame | TableResult:
     if server := remote_if_any(magics):
         return remote_banks(server, parsed.flags.get("page", 1))
     found = listing.banks(magics.session, magics.progress("banks"))
-    return ListFrame(
-        found, BANK_COLUMNS, notes=[f"{len(found)} bank{'' if len(found) == 1 else 's'}."], quiet=parsed.quiet
-    )
+    return ListFrame(found, BANK_COLUMNS, notes=[listing.count_note(len(found))], quiet=parsed.quiet)
 
 
 @handles("scopes")
@@ -40,18 +37,7 @@ def scopes(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     query = parsed.text if parsed.given else None
     folder, session = parsed.flags.get("folder"), magics.session
     rows = comparing.scope_rows(session, query, cwd=folder)
-    columns = [*SCOPE_COLUMNS, "note"] if query is None else [*SCOPE_COLUMNS, "hits", "best hit"]
-    shown = [
-        (
-            row.backend,
-            f"{row.mode} (in force)" if row.in_force else row.mode,
-            comparing.written(row),
-            comparing.read(row),
-            *(() if query is None else (None if row.hits is None else len(row.hits),)),
-            row.top or row.note,
-        )
-        for row in rows
-    ]
+    columns, shown = comparing.shown_scopes(rows, query)
     return ListFrame(
         comparing.scopes_frame(rows, session, query, cwd=folder),
         columns,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ipy_memory.commands.grammar import Parsed
 from ipy_memory.errors import HindsightError, MagicError, safe_line
 from ipy_memory.notebook.commands import handles
-from ipy_memory.notebook.remote import pages, remote, remote_if_any
+from ipy_memory.notebook.remote import remote, remote_if_any
 
 if TYPE_CHECKING:
     from ipy_memory.hindsight.backend import HindsightBackend
@@ -90,6 +90,7 @@ def _barren(backend: HindsightBackend) -> list[str]:
 def operations(magics: MemoryMagics, parsed: Parsed) -> TableResult:
     """Show one row an operation, newest first; documents that gave no memory are named below."""
     from ipy_memory.hindsight import overview
+    from ipy_memory.inspect.remote import pages
     from ipy_memory.notebook.result import TableResult
 
     backend = remote(magics, "operations")

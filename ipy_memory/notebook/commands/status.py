@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipy_memory.commands.grammar import Parsed
@@ -15,25 +14,10 @@ if TYPE_CHECKING:
 
 @handles("status")
 def status(magics: MemoryMagics, _: Parsed) -> TableResult:
-    """Show the session, then every setting that is not at its default; credentials are masked (E-03)."""
-    from ipy_memory.backends import SUPPORTED
-    from ipy_memory.mnemopi.reports import homely
+    """Show the session, then every setting that is not at its default."""
+    from ipy_memory.inspect.status import status_notes, status_rows
     from ipy_memory.notebook.result import TableResult
 
     session = magics.session
-    chosen = session.chosen in SUPPORTED
-    behind = {"scope": f"{session.chosen}.scoping", "database": "mnemopi.dbPath"} if chosen else {}
-    rows = []
-    home = session.env.get("HOME") or str(Path.home())
-    for row in session.status():
-        if row.name == "note" and magics.cwd:
-            continue  # a project folder that was named stays, wherever the process goes
-        origin = row.origin or (session.settings.origin(behind[row.name]) if row.name in behind else "")
-        rows.append((row.name, homely(row.value, home), homely(origin, home)))
-    rows += [
-        (row.name, homely(row.words, home), homely(row.origin, home))
-        for row in session.settings.table()
-        if row.origin != "default" and row.name not in {"memory.backend", *behind.values()}
-    ]
-    notes = [] if chosen else ["No memory backend is chosen: choose one with %memory use mnemopi (or hindsight)."]
-    return TableResult(("what", "value", "from"), rows, notes=notes)
+    rows = [(row.name, row.value, row.origin) for row in status_rows(session, folder_chosen=bool(magics.cwd))]
+    return TableResult(("what", "value", "from"), rows, notes=status_notes(session))

@@ -19,7 +19,7 @@ COLUMNS = ("id", "bank", "store", "verdict", "reason", "content")
 @handles("why")
 def why(magics: MemoryMagics, parsed: Parsed) -> TextResult | ListFrame:
     """Read the account of one recall; nothing is counted or written."""
-    from ipy_memory.inspect.why import furthest, verdicts, verdicts_frame
+    from ipy_memory.inspect.why import came_back, furthest, verdicts, verdicts_frame
     from ipy_memory.notebook.result import ListFrame, TextResult
 
     limit = parsed.flags.get("limit", magics.limit or None)
@@ -33,12 +33,10 @@ def why(magics: MemoryMagics, parsed: Parsed) -> TextResult | ListFrame:
             everywhere="everywhere" in parsed.flags,
             progress=magics.progress("banks"),
         )
-        came = sum(verdict.returned for verdict in found)
-        notes = [f"{came} of {len(found)} memories came back."]
         return ListFrame(
             verdicts_frame(found),
             COLUMNS,
-            notes=notes,
+            notes=[came_back(found)],
             empty="No memories.",
             quiet=parsed.quiet,
             first=furthest(found),

@@ -13,7 +13,8 @@ from ipy_memory.notebook.panels.memory_state import MemoryState
 from ipy_memory.notebook.panels.recall_state import RecallState
 from ipy_memory.notebook.panels.reflect_state import ReflectState
 from ipy_memory.notebook.panels.retain_state import RetainState
-from ipy_memory.notebook.result import html_block, html_notes, html_table, text_table
+from ipy_memory.notebook.result import html_block, html_notes, html_table
+from ipy_memory.tabular import text_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

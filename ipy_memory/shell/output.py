@@ -1,0 +1,136 @@
+"""What the program writes: the result on stdout, everything else as single lines on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from ipy_memory import js
+from ipy_memory.commands.grammar import PROGRAM
+from ipy_memory.commands.table import SHELL
+from ipy_memory.errors import MemoryToolkitError
+from ipy_memory.escape import visible
+from ipy_memory.tabular import filled, text_table
+
+DONE, NO, FAILED = 0, 1, 2
+"""Exit codes: done (also: nothing found), an answer of no, an error or a refusal."""
+INTERRUPTED, PIPE_CLOSED = 130, 141
+"""Exit codes as a shell gives them for a process that ended by SIGINT or SIGPIPE."""
+
+_CHOICES = re.compile(r"%memory (?:use (?P<backend>mnemopi|hindsight)|scope (?P<scope>[\w-]+))")
+_MAGIC = re.compile(r"%(?:memory )?(?P<name>[a-z]+)\b")
+_STEERING_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a command gives.
+
+    Parameters
+    ----------
+    text
+        What a user reads.
+    data
+        The same as a JSON object.
+    notes
+        What should be known beside the result.
+    code
+        The exit code.
+    """
+
+    text: str
+    data: Mapping[str, Any]
+    notes: Sequence[str] = ()
+    code: int = DONE
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: str) -> str:
+    """Return rows as a table of the columns that have a value, or what is said where there are none."""
+    headers, cells = filled(columns, rows)
+    return text_table(cells, headers) if headers else empty
+
+
+def json_text(data: Mapping[str, Any]) -> str:
+    """Return data as JSON on one line; characters that steer a terminal or hide are written by their number."""
+    text = js.well_formed(json.dumps(data, ensure_ascii=False))
+    return _STEERING_IN_JSON.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def in_shell_words(text: str) -> str:
+    """Return a sentence that names magics with the commands and options of the program in their place."""
+    text = _CHOICES.sub(lambda found: f"--{found.lastgroup} {found[found.lastgroup or 0]}", text)
+    return _MAGIC.sub(lambda found: f"{PROGRAM} {found['name']}" if found["name"] in SHELL else found[0], text)
+
+
+class PipeClosedError(Exception):
+    """Nobody reads the result any more."""
+
+
+def write_result(text: str) -> None:
+    """Write the result to stdout: as it is, or in a terminal with what would steer it shown by number.
+
+    Raises
+    ------
+    PipeClosedError
+        Nobody reads any more.
+    MemoryToolkitError
+        It cannot be written.
+    """
+    try:
+        _write(text)
+    except BrokenPipeError:
+        _discard_stdout()
+        raise PipeClosedError from None
+    except (OSError, ValueError) as error:
+        _discard_stdout()
+        reason = getattr(error, "strerror", None) or "stdout is closed"
+        raise MemoryToolkitError(f"the result cannot be written: {reason}", hint="the command itself is done") from None
+
+
+def _write(text: str) -> None:
+    out = sys.stdout
+    if out is None:
+        raise ValueError("stdout is closed")
+    if out.isatty():
+        shown, encoding = visible(text), out.encoding or "utf-8"
+    else:
+        shown, encoding = js.well_formed(text), "utf-8"
+    out.flush()
+    out.buffer.write((shown + "\n").encode(encoding, "backslashreplace"))
+    out.buffer.flush()
+
+
+def _discard_stdout() -> None:
+    """Let the interpreter's end write what is left to nowhere."""
+    if sys.stdout is not None:
+        with suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
+
+
+def write_notes(notes: Iterable[str]) -> None:
+    """Write notes to stderr, one line each."""
+    for note in dict.fromkeys(notes):
+        write_line(f"Note: {in_shell_words(note)}")
+
+
+def write_error(error: MemoryToolkitError) -> None:
+    """Write to stderr in one line what happened, to what, and what to do."""
+    write_line(f"{PROGRAM}: {in_shell_words(error.one_line().removeprefix(f'{type(error).__name__}: '))}")
+
+
+def write_line(text: str) -> None:
+    """Write one line to stderr that steers nothing; where that is closed nobody wants to know."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            encoding = sys.stderr.encoding or "utf-8"
+            line = visible(" ".join(text.split())).encode(encoding, "backslashreplace").decode(encoding)
+            sys.stderr.write(line + "\n")
+            sys.stderr.flush()
