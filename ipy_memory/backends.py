@@ -82,8 +82,12 @@ class Backend(Protocol):
 class Addressable(Protocol):
     """What a backend whose memories have addresses offers beside the verbs."""
 
-    def memory(self, id: str) -> Memory:  # noqa: A002  the name that recall shows
+    def memory(self, id: str, bank: str | None = None) -> Memory:  # noqa: A002  the name that recall shows
         """Return one memory in full, or raise :class:`~ipy_memory.errors.MemoryNotFoundError`."""
+        ...
+
+    def page(self, id: str, bank: str | None = None) -> str:  # noqa: A002
+        """Return one memory as the page that :meth:`read` gives, also from a bank out of scope that is named."""
         ...
 
     def read(self, url: str) -> str:
@@ -127,6 +131,7 @@ class Editable(Protocol):
         force: bool = False,
         purge: bool = False,
         dry_run: bool = False,
+        bank: str | None = None,
     ) -> Edited:
         """Edit with the safeguards of M-06; the answer can be handed to :meth:`undo`."""
         ...
@@ -381,6 +386,7 @@ def _mnemopi(
         copies=state_path(session.agent_dir, "copies"),
         choice=choose(config, session.env, embedder, off=engine.no_embeddings),
         completion=completion or configured_completion(config),
+        notify=session.notify,
     )
     scope = mnemopi_scope(config, session.cwd)
     home = session.env.get("HOME", "")

@@ -272,6 +272,7 @@ class MemorySession(SessionLife):
         force: bool = False,
         purge: bool = False,
         dry_run: bool = False,
+        bank: str | None = None,
     ) -> Edited:
         """Edit one memory as a person does (M-06).
 
@@ -293,6 +294,8 @@ class MemorySession(SessionLife):
             Leave no byte of a forgotten text in the file; the bank is not copied before.
         dry_run
             Only tell how it would go; nothing is opened for writing.
+        bank
+            This one bank of the database folder, in scope or not; by default those in scope.
 
         Returns
         -------
@@ -302,7 +305,8 @@ class MemorySession(SessionLife):
         Raises
         ------
         MemoryNotFoundError
-            No bank in scope has a memory of this id that can be changed so.
+            No bank in scope has a memory of this id that can be changed so; where a bank out of scope has it, the
+            message names that bank.
         EditRefusedError
             It is a fact, or the edit would lose text.
         """
@@ -319,6 +323,7 @@ class MemorySession(SessionLife):
             force=force,
             purge=purge,
             dry_run=dry_run,
+            bank=bank,
         )
         if done.status == "not_found":
             raise MemoryNotFoundError(done.text, hint="%memory browse lists ids; only working memories can be changed")
@@ -340,9 +345,15 @@ class MemorySession(SessionLife):
         """
         return self._editable().undo(done, force=force)
 
-    def memory(self, id: str) -> Memory:  # noqa: A002  the name that recall shows
-        """Return one memory in full; raises :class:`MemoryNotFoundError`."""
-        return self._addressable("reading a memory by its id").memory(id)
+    def memory(self, id: str, *, bank: str | None = None) -> Memory:  # noqa: A002  the name that recall shows
+        """Return one memory in full, from a bank in scope or from one that is named.
+
+        Raises
+        ------
+        MemoryNotFoundError
+            There is none of this id; where a bank out of scope has it, the message names that bank.
+        """
+        return self._addressable("reading a memory by its id").memory(id, bank)
 
     def memories(
         self,
@@ -366,13 +377,20 @@ class MemorySession(SessionLife):
 
     def read(self, address: str) -> str:
         """Return what ``memory://<id>`` shows (R-13, M-05); a bare id is taken as its address."""
-        url = address if address.startswith("memory://") else f"memory://{address}"
+        url = address if text.is_address(address) else f"memory://{address}"
         backend = self.backend if self.chosen == "mnemopi" else None
         if isinstance(backend, Addressable):
             return backend.read(url)
         raise MemoryToolkitError(
             text.unreadable(url, self.chosen), hint="%memory show reads local banks: %memory use mnemopi chooses them"
         )
+
+    def show(self, id: str, *, bank: str | None = None) -> str:  # noqa: A002  the name that recall shows
+        """Return the page of one memory as the user reads it, also from a bank out of scope that is named."""
+        id_ = text.bare_id(id)
+        if id_ in ("", "root") or not isinstance(self.active_backend, Addressable):
+            return self.read(id)
+        return self._addressable("reading a memory by its id").page(id_, bank)
 
     def child(self, *, session_id: str | None = None, cwd: str | None = None) -> MemorySession:
         """Return the session of a sub-agent: this session's banks, scope and queue under its own id (S-12)."""

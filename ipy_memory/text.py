@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from ipy_memory import js
 from ipy_memory.jsdate import minute_stamp
@@ -43,6 +44,8 @@ VECTORS_UNUSED = (
 _LINE_UNITS = 200
 _FEW = 4
 _TOP, _SUPPORTING, _RECENT = 3, 5, 3
+_ADDRESS = re.compile(r"memory:(?://([^/?#]*))?", re.IGNORECASE)
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _CLOSING_TAG = re.compile(r"<(?=/memories>)")
 
 
@@ -210,9 +213,31 @@ def memory_missing(id_: str) -> str:
     return f"Mnemopi memory {id_} not found in the calling session's scoped bank. Use `recall` to list available ids."
 
 
+def is_address(text: str) -> bool:
+    """Return whether a text is an address of a memory rather than a bare id."""
+    return _ADDRESS.match(text) is not None
+
+
+def address_id(url: str) -> str:
+    """Return the id that an address names: without path, query and fragment, percent-decoded where that is valid."""
+    found = _ADDRESS.match(url)
+    name = (found[1] or "") if found else ""
+    if _BAD_ESCAPE.search(name):
+        return name
+    try:
+        return unquote(name, errors="strict")
+    except UnicodeDecodeError:
+        return name
+
+
+def bare_id(given: str) -> str:
+    """Return the id of what was given as an id or as its address."""
+    return address_id(given) if is_address(given) else given
+
+
 def unreadable(url: str, backend: str) -> str:
     """Return why an address shows nothing: there is no memory behind it under this backend (R-13, M-05)."""
-    name = url.removeprefix("memory://").split("/")[0]
+    name = address_id(url)
     title = {"mnemopi": "Mnemopi", "hindsight": "Hindsight"}.get(backend)
     if title is None:
         return "Unknown protocol: memory://"
@@ -244,6 +269,16 @@ def bank_renamed(bank: str, written: str) -> str:
         f"Bank {bank} was copied or renamed by hand: its memories are those of bank {written}, which the agent does"
         f" not show here; %recall --bank {bank} does."
     )
+
+
+def bank_passed_over(bank: str, reason: str) -> str:
+    """Return the notice that one bank could not be read, while the others answered."""
+    return f"Bank {bank} was passed over: {reason}"
+
+
+def out_of_scope(id_: str, bank: str, scoping: str) -> str:
+    """Return that a memory is in a bank which the session does not reach."""
+    return f"Memory {id_} is in bank {bank}, which is out of scope ({scoping})."
 
 
 def bank_failed(bank: str, reason: str) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 from ipy_memory.errors import MagicError
 from ipy_memory.jsdate import covered
+from ipy_memory.text import bare_id
 
 PROGRAM = "ipy-memory"
 
@@ -398,7 +399,7 @@ def id_and_text(command: Command, parsed: Parsed) -> tuple[str, str]:
             f"{first} comes after the id",
             hint=f"flags go in front: {command.magic} {first} …; for a text that begins so: {command.magic} -- ID TEXT",
         )
-    return memory_id.removeprefix("memory://"), text
+    return bare_id(memory_id), text
 
 
 def whole_number(text: str) -> int:

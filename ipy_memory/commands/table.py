@@ -32,6 +32,7 @@ _BANK = Flag("bank", "ask this one bank, of the database folder or of the server
 _NO_TOUCH = Flag("no-touch", "leave the recall counters as they are")
 _LIMIT = Flag("limit", "at most this many hits", "N", whole_number)
 _LOCAL_BANK = Flag("bank", "this one bank of the database folder", "NAME")
+_EDITED_BANK = Flag("bank", "in this one bank of the database folder, in scope or not", "NAME")
 _PAGE = Flag("page", "on a Hindsight server: this page, 1 is the first", "N", whole_number)
 _DRY_RUN = Flag("dry-run", "only say what would happen")
 
@@ -93,6 +94,7 @@ _LOOK = (
         "Show one memory in full, by the id that recall shows.",
         Group.LOOK,
         Arity.WORD,
+        (_EDITED_BANK,),
         one="id",
         in_shell=True,
     ),
@@ -231,6 +233,7 @@ _CURATE = (
             _FROM,
             Flag("importance", "how much it weighs, from 0 to 1", "X", number_to_one),
             Flag("force", "also a text that is only the cut preview of the memory"),
+            _EDITED_BANK,
             _DRY_RUN,
         ),
     ),
@@ -244,6 +247,7 @@ _CURATE = (
             Flag("by", "id of the memory that replaces it", "ID"),
             Flag("frame", "a variable with rows of %memory browse or %recall, in place of an id", "NAME", variable),
             Flag("yes", "with --frame: do it; without, only say how many"),
+            _EDITED_BANK,
             _DRY_RUN,
         ),
         one="id",
@@ -255,7 +259,11 @@ _CURATE = (
         "Delete a memory for good; a summary that was made from it stays, and is named.",
         Group.CURATE,
         Arity.WORD,
-        (Flag("purge", "leave no byte of its text in the file; the bank is not copied before"), _DRY_RUN),
+        (
+            Flag("purge", "leave no byte of its text in the file; the bank is not copied before"),
+            _EDITED_BANK,
+            _DRY_RUN,
+        ),
         one="id",
     ),
     Command(

@@ -107,7 +107,7 @@ def look_over(
         The only bank cannot be repaired.
     """
     backend = local_backend(session, "the doctor")
-    targets = [t for t in (chosen_targets(backend, bank) if bank else backend.edit_targets()) if exists(t.path)]
+    targets = [t for t in (chosen_targets(backend, bank) if bank else backend.report_targets()) if exists(t.path)]
     examinations: list[Examination] = []
     repairs: list[Repair] = []
     refused: list[BankError] = []

@@ -92,7 +92,7 @@ def invalidate_all(
     if served := server_backend(session):
         return _curated(served, [id_ for ids in wanted.values() for id_ in ids], "invalidated", confirm)
     backend = local_backend(session, "editing a selection")
-    targets = {name: _target(backend, name) for name in wanted}
+    targets = {name: backend.target_named(name) for name in wanted}
     had = tuple(backend.backups)
     edits: list[Edited] = []
     counts: dict[str, int] = {}
@@ -133,17 +133,17 @@ def restore_all(session: MemorySession, done: Selected | Sequence[Edited], *, fo
     skipped: dict[str, str] = {}
     left: list[Edited] = []
     with backend.banks.lock:
-        for name in dict.fromkeys(edit.bank for edit in edits if edit.bank):
-            bank = backend.banks.get(_target(backend, name), WRITE)
+        for target, of_bank in _by_target(backend, edits).items():
+            bank = backend.banks.get(target, WRITE)
             if bank is None:
                 continue
             with bank.transaction():
-                for edit in edits:
-                    if edit.bank != name or edit.undo is None:
+                for edit in of_bank:
+                    if edit.undo is None:
                         continue
                     try:
                         if restore(bank, edit.undo, force=force):
-                            counts[name] += 1
+                            counts[target.name] += 1
                         else:
                             skipped[edit.id] = "not there any more"
                     except ChangedSinceError:
@@ -193,9 +193,11 @@ def _wanted(selection: DataFrame) -> dict[str, list[str]]:
     return {bank: list(ids) for bank, ids in wanted.items()}
 
 
-def _target(backend: MnemopiBackend, name: str) -> Target:
-    known = {target.name: target for target in backend.recall_targets()}
-    return known.get(name) or backend.named_target(name)
+def _by_target(backend: MnemopiBackend, edits: Sequence[Edited]) -> dict[Target, list[Edited]]:
+    found: dict[Target, list[Edited]] = {}
+    for edit in edits:
+        found.setdefault(backend.target_of(edit), []).append(edit)
+    return found
 
 
 def _sorted_out(bank: Bank | None, ids: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -218,7 +220,7 @@ def _ended(backend: MnemopiBackend, bank: Bank, ids: Sequence[str], replacement:
     with bank.transaction():
         ended = [(find(bank, id_), invalidate(bank, id_, replacement)) for id_ in ids]
     return [
-        Edited(undo.id, "invalidated", bank.name, undo.store, before, undo)
+        Edited(undo.id, "invalidated", bank.name, undo.store, before, undo, path=bank.path)
         for before, undo in ended
         if undo is not None
     ]

@@ -17,6 +17,7 @@ from ipy_memory.js import number_text, round4
 from ipy_memory.mnemopi import listing
 from ipy_memory.mnemopi.backend import MnemopiBackend
 from ipy_memory.mnemopi.trace import Candidate, Step, Trace
+from ipy_memory.text import bare_id
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,7 +93,7 @@ def why(session: MemorySession, memory_id: str, query: str, *, limit: int | None
     MemoryNotFoundError
         No bank under the database folder has the id.
     """
-    memory_id = memory_id.removeprefix("memory://").strip()
+    memory_id = bare_id(memory_id.strip())
     if served := server_backend(session):
         return Verdict(**remote.why(served, memory_id, query))
     backend = local_backend(session, "a verdict")

@@ -7,34 +7,32 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ipy_memory import text
 from ipy_memory.bystander import Bystander
 from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError, ReadOnlyBankError
-from ipy_memory.mnemopi import edit as editing
 from ipy_memory.mnemopi import reports, vector_report
+from ipy_memory.mnemopi.by_id import MemoriesById
 from ipy_memory.mnemopi.candidates import DAMAGED
 from ipy_memory.mnemopi.completion import RemoteCompletion
 from ipy_memory.mnemopi.consolidation import promote_before_trim
-from ipy_memory.mnemopi.copies import copy_bank
 from ipy_memory.mnemopi.readers import READ, TOUCH, WRITE, OpenBanks, Target, alone, name_in_file
-from ipy_memory.mnemopi.recall import PREVIEW_UNITS, touch
-from ipy_memory.mnemopi.removal import scrub
+from ipy_memory.mnemopi.recall import touch
 from ipy_memory.mnemopi.scoped import ScopedAnswer, Unopened, scoped_recall
 from ipy_memory.mnemopi.store import retain_items
-from ipy_memory.mnemopi.targets import BanksInScope
 from ipy_memory.mnemopi.vector_care import Reindexed, check_answers, fetch_for, reindex_banks
 from ipy_memory.model import Answer, Failure, Receipt, RetainItem, ToolResult
 from ipy_memory.paths import exists
-from ipy_memory.scoping.mnemopi import BankScope, name_by_folder
+from ipy_memory.scoping.mnemopi import BankScope
 
 if TYPE_CHECKING:
     from threading import Event
 
     from ipy_memory.mnemopi.bank import Bank
+    from ipy_memory.mnemopi.edit import Edited
     from ipy_memory.mnemopi.trace import Trace
-    from ipy_memory.model import Hit, Memory
+    from ipy_memory.model import Hit
     from ipy_memory.settings import MnemopiConfig
     from ipy_memory.turns import Message
 
@@ -47,8 +45,8 @@ _PART = 500
 """How many items are written between two looks at the room that is left."""
 
 
-class MnemopiBackend(BanksInScope):
-    """One session on local bank files: the tools' verbs over :class:`BanksInScope`.
+class MnemopiBackend(MemoriesById):
+    """One session on local bank files: the tools' verbs over :class:`MemoriesById`.
 
     Parameters
     ----------
@@ -69,12 +67,9 @@ class MnemopiBackend(BanksInScope):
     def __init__(
         self, config: MnemopiConfig, scope: BankScope, banks: OpenBanks, *, cwd: str, session_id: str, home: str
     ) -> None:
-        super().__init__(config, scope, clock=banks.clock, cwd=cwd, home=home)
-        self.banks = banks
+        super().__init__(config, scope, banks, cwd=cwd, home=home)
         self.session_id = session_id
         self.last_recall_block: str | None = None
-        self.backups: dict[Path, Path] = {}
-        self.edits: list[tuple[editing.Edited, ...]] = []
 
     @property
     def counting(self) -> bool:
@@ -174,92 +169,6 @@ class MnemopiBackend(BanksInScope):
         """Return the exact entry of a hit (R-09)."""
         return text.mnemopi_bullet(hit)
 
-    @alone
-    def edit(
-        self,
-        op: str,
-        id: str,  # noqa: A002  the tool's own word
-        content: str | None = None,
-        importance: float | None = None,
-        replacement_id: str | None = None,
-    ) -> ToolResult:
-        """Carry out ``memory_edit`` exactly as the tool does (M-02 to M-04)."""
-        done = editing.edit(
-            self._existing(WRITE),
-            cast("editing.Operation", op),  # the tool's schema allows just these
-            id,
-            content=content,
-            importance=importance,
-            replacement_id=replacement_id,
-        )
-        return ToolResult(done.text, done.details)
-
-    @alone
-    def change(
-        self,
-        op: editing.Operation,
-        id: str,  # noqa: A002
-        *,
-        content: str | None = None,
-        importance: float | None = None,
-        replacement_id: str | None = None,
-        base: str | None = None,
-        force: bool = False,
-        purge: bool = False,
-        dry_run: bool = False,
-    ) -> editing.Edited:
-        """Edit as a person does: no cut preview over a whole text, no text over another's (M-06).
-
-        Each bank is copied before its first edit, but not before a purge, which leaves no byte of the text.
-        """
-        done = editing.edit(
-            self._existing(READ if dry_run else WRITE),
-            op,
-            id,
-            content=content,
-            importance=importance,
-            replacement_id=replacement_id,
-            preview_chars=None if force else PREVIEW_UNITS,
-            base=base,
-            purge=purge,
-            dry_run=dry_run,
-            prepare=(lambda _: None) if purge else self.back_up_once,
-        )
-        if purge and not dry_run and done.before is None:
-            # An earlier purge may have been interrupted after its row was gone.
-            for bank in self._existing(WRITE):
-                scrub(bank)
-        if not dry_run and done.status in ("updated", "invalidated"):
-            self.edits.append((done,))
-        return done
-
-    @alone
-    def undo(self, done: editing.Edited, *, force: bool = False) -> bool:
-        """Undo an update or an invalidation."""
-        there = editing.undo(self._existing(WRITE), done, force=force)
-        if (done,) in self.edits:
-            self.edits.remove((done,))
-        return there
-
-    def back_up_once(self, bank: Bank) -> None:
-        """Copy a bank, if this session has not done so yet."""
-        if bank.path not in self.backups:
-            self.backups[bank.path] = copy_bank(bank, self.banks.copies)
-
-    def _backed_up(self, bank: Bank) -> Path:
-        self.back_up_once(bank)
-        return self.backups[bank.path]
-
-    @alone
-    def memory(self, id: str) -> Memory:  # noqa: A002
-        """Return one memory in full, from the first bank in scope that has it (R-13)."""
-        return editing.find_in(self._existing(READ), id)
-
-    @alone
-    def read(self, url: str) -> str:
-        """Return what ``memory://<id>`` shows (R-13, M-05)."""
-        return editing.read_address(self._existing(READ), url)
-
     def one_bank(self, name: str) -> MnemopiBackend:
         """Return a backend that reads just one bank under the database folder and writes nothing.
 
@@ -268,10 +177,7 @@ class MnemopiBackend(BanksInScope):
         BankNotFoundError
             There is none of this name; the message names those that are near.
         """
-        path = self.named_target(name).path
-        # A bank that was copied or renamed by hand holds the rows of another name.
-        written = name_in_file(path, self.banks.clock) if name_by_folder(path) else name
-        return OneBankBackend(self, Target(written, path))
+        return OneBankBackend(self, self.named_rows(name))
 
     @alone
     def one_file(self, path: Path) -> MnemopiBackend:
@@ -351,7 +257,7 @@ class MnemopiBackend(BanksInScope):
         targets = [self.named_target(bank)] if bank is not None else own
         check_answers(self.banks.choice)
         found = [one for target in targets if (one := self.banks.get(target, WRITE))]
-        return reindex_banks(found, self._backed_up, missing_only=missing_only, progress=progress)
+        return reindex_banks(found, self._copy, missing_only=missing_only, progress=progress)
 
     def fetch_model(self, env: Mapping[str, str]) -> str:
         """Fetch the files of the configured local model; return what was done.
@@ -374,9 +280,9 @@ class MnemopiBackend(BanksInScope):
             )
         return bank
 
-    def _existing(self, need: int) -> list[Bank]:
-        targets = [target for target in self.edit_targets() if need != WRITE or exists(target.path)]
-        return [bank for target in targets if (bank := self.banks.get(target, need)) is not None]
+    def _copy(self, bank: Bank) -> Path:
+        self.back_up_once(bank)
+        return self.backups[bank.path]
 
     def _opened(self, target: Target, need: int) -> Bank | Unopened | None:
         try:
@@ -407,14 +313,23 @@ class OneBankBackend(Bystander, MnemopiBackend):
         """Refuse: the bank was opened for reading."""
         raise self._refusal()
 
+    def edit(self, *_: Any, **__: Any) -> ToolResult:
+        """Refuse: the bank was opened for reading."""
+        raise self._refusal()
+
+    def change(self, *given: Any, dry_run: bool = False, **named: Any) -> Edited:
+        """Refuse, unless it is only asked how an edit would go."""
+        if not dry_run:
+            raise self._refusal()
+        return super().change(*given, dry_run=True, **named)
+
+    def undo(self, *_: Any, **__: Any) -> bool:
+        """Refuse: the bank was opened for reading."""
+        raise self._refusal()
+
     def finish(self, messages: Sequence[Message]) -> None:  # noqa: ARG002
         """Close the file; nothing of a conversation is kept."""
         self.close()
-
-    def _existing(self, need: int) -> list[Bank]:
-        if need == WRITE:
-            raise self._refusal()
-        return super()._existing(need)
 
     def _refusal(self) -> ReadOnlyBankError:
         return ReadOnlyBankError(

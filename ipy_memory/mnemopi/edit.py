@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,8 @@ from ipy_memory.mnemopi.change import Store, find, forget, invalidate, restore, 
 from ipy_memory.mnemopi.removal import hanging_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable
+    from pathlib import Path
 
     from ipy_memory.mnemopi.bank import Bank
     from ipy_memory.mnemopi.change import Rewrite
@@ -27,7 +27,6 @@ Operation = Literal["update", "forget", "invalidate"]
 Status = Literal["updated", "deleted", "invalidated", "not_found", "not_editable"]
 
 _DONE: Mapping[Operation, Status] = {"update": "updated", "forget": "deleted", "invalidate": "invalidated"}
-_ADDRESS = re.compile(r"memory://([^/?#]*)")
 
 LISTED = "%memory browse lists ids"
 """Where to look for an id."""
@@ -38,7 +37,7 @@ class Edited:
     """How an edit went: where it happened, the memory as it was before, and what it wrote, for an undo.
 
     ``along`` says for a forgotten memory how many rows of which table go with it, ``summaries`` which live summaries
-    of it stay: memories of their own, which still say what they were made from.
+    of it stay: memories of their own, which still say what they were made from. ``path`` is the bank's file.
     """
 
     id: str
@@ -49,6 +48,7 @@ class Edited:
     undo: Rewrite | None = None
     along: Mapping[str, int] = field(default_factory=dict)
     summaries: tuple[str, ...] = ()
+    path: Path | None = None
 
     @property
     def text(self) -> str:
@@ -69,7 +69,7 @@ class Edited:
 
 
 def edit(
-    banks: Sequence[Bank],
+    banks: Iterable[Bank],
     op: Operation,
     memory_id: str,
     *,
@@ -80,14 +80,15 @@ def edit(
     base: str | None = None,
     purge: bool = False,
     dry_run: bool = False,
-    prepare: Callable[[Bank], object] = lambda _: None,
+    prepare: Callable[[Bank], Bank] = lambda bank: bank,
 ) -> Edited:
     """Carry out one ``memory_edit``; the first bank that takes it wins (M-02 to M-04).
 
     Parameters
     ----------
     banks
-        In the order of R-13: the bank that is written, the recall banks, the shared bank.
+        In the order of R-13: the bank that is written, then the recall banks. No further one is taken once a bank
+        takes the edit; they may be open for reading.
     op, memory_id
         What is done to which memory.
     content, importance
@@ -101,9 +102,9 @@ def edit(
     purge
         Leave no byte of a forgotten text in the file.
     dry_run
-        Only tell how it would go; the banks may be open for reading.
+        Only tell how it would go.
     prepare
-        Called with the bank before it is written.
+        Returns the bank opened for writing; called when it is certain that it will be written.
 
     Raises
     ------
@@ -115,7 +116,7 @@ def edit(
     if op == "update" and content is None and importance is None:
         raise ToolInputError(text.EDIT_NEEDS_SOMETHING, hint="give one of the two, or both")
     refused: Edited | None = None
-    for bank in dict.fromkeys(banks):
+    for bank in banks:
         before = find(bank, memory_id)
         if before is None:
             continue
@@ -130,9 +131,8 @@ def edit(
             if dry_run:
                 along = _along(bank, op, memory_id)
                 return Edited(memory_id, _DONE[op], bank.name, store, before, along=along, summaries=staying)
-            prepare(bank)
             change = _Change(content, importance, replacement_id, base, purge)
-            if done := _carried_out(bank, op, before, change):
+            if done := _carried_out(prepare(bank), op, before, change):
                 return replace(done, summaries=staying)
         refused = refused or Edited(memory_id, "not_found", bank.name, store, before)
     return refused or Edited(memory_id, "not_found")
@@ -183,7 +183,7 @@ def _carried_out(bank: Bank, op: Operation, before: Memory, change: _Change) -> 
             written = invalidate(bank, before.id, change.replacement_id)
         there = forget(bank, before.id, purge=change.purge) if op == "forget" else written is not None
     store = cast("Store", before.store)
-    return Edited(before.id, _DONE[op], bank.name, store, before, written, along) if there else None
+    return Edited(before.id, _DONE[op], bank.name, store, before, written, along, path=bank.path) if there else None
 
 
 @within_limits
@@ -194,22 +194,21 @@ def _along(bank: Bank, op: Operation, memory_id: str) -> Mapping[str, int]:
         return hanging_on(connection, memory_id)
 
 
-def undo(banks: Sequence[Bank], done: Edited, *, force: bool = False) -> bool:
-    """Undo an update or an invalidation; tell whether the memory was still there.
+def undo(bank: Bank | None, done: Edited, *, force: bool = False) -> bool:
+    """Undo an update or an invalidation in its bank; tell whether the memory was still there.
 
     Raises
     ------
     EditRefusedError
-        What was done cannot be undone, or its bank is not among those in scope.
+        What was done cannot be undone, or the bank is not there any more.
     ChangedSinceError
         The memory was changed again since, and ``force`` was not given.
     """
-    bank = next((bank for bank in banks if bank.name == done.bank), None)
     if bank is None or done.undo is None:
         raise EditRefusedError(
             f"The edit of memory {done.id} cannot be undone.",
             where=f"bank {done.bank}" if done.bank else None,
-            hint="only an update or an invalidation can, while its bank is in scope",
+            hint="only an update or an invalidation can, while its bank is there",
         )
     return restore(bank, done.undo, force=force)
 
@@ -222,7 +221,7 @@ def find_in(banks: Iterable[Bank], memory_id: str) -> Memory:
     MemoryNotFoundError
         No bank has it.
     """
-    for bank in dict.fromkeys(banks):
+    for bank in banks:
         if memory := find(bank, memory_id):
             return memory
     raise MemoryNotFoundError(text.memory_missing(memory_id), hint=LISTED)
@@ -230,8 +229,7 @@ def find_in(banks: Iterable[Bank], memory_id: str) -> Memory:
 
 def read_address(banks: Iterable[Bank], url: str) -> str:
     """Return the page behind ``memory://<id>``; a path behind the id is passed over (R-13, M-05)."""
-    found = _ADDRESS.match(url)
-    memory_id = found[1] if found else ""
+    memory_id = text.address_id(url)
     if memory_id in ("", "root"):
         raise MemoryToolkitError(text.unreadable(url, "mnemopi"), hint=LISTED)
     return page(find_in(banks, memory_id))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js, text, turns
-from ipy_memory.errors import BusyBankError, MemoryToolkitError
+from ipy_memory.errors import BankError, BusyBankError, MemoryToolkitError
 from ipy_memory.mnemopi import reports
 from ipy_memory.mnemopi.alias import MnemopiChild
 from ipy_memory.mnemopi.backend import MnemopiBackend
@@ -281,9 +281,8 @@ class MnemopiSession(MnemopiBackend):
         return {"backend": self.name, "stored": 1, "ids": [stored]}
 
     def describe(self) -> Mapping[str, Any]:
-        """Return the status command's answer (M-08)."""
-        target = self.target(self.retain_bank)
-        stats = reports.bank_stats(target.path, target.name, self.banks.clock)
+        """Return the status command's answer over the banks in scope (M-08)."""
+        rows = self._counted(self.edit_targets())
         found: dict[str, Any] = {
             "backend": self.name,
             "active": True,
@@ -292,28 +291,27 @@ class MnemopiSession(MnemopiBackend):
             "scope": self.config.scoping,
             "retainBank": self.retain_bank,
             "recallBanks": [target.name for target in self.recall_targets()],
-            "workingCount": stats.working,
-            "episodicCount": stats.episodic,
-            "tripleCount": stats.triples,
+            "workingCount": sum(row.working for row in rows),
+            "episodicCount": sum(row.episodic for row in rows),
+            "tripleCount": sum(row.triples for row in rows),
             "lastRecall": self.last_recall_block is not None,
-            "database": reports.shown_path(target.path, self.home),
+            "database": reports.shown_path(self.target(self.retain_bank).path, self.home),
         }
-        return found if stats.last_memory is None else found | {"lastMemory": stats.last_memory}
+        last = next((row.last_memory for row in rows if row.last_memory is not None), None)
+        return found if last is None else found | {"lastMemory": last}
 
     def stats(self) -> str:
         """Return the stats table of the banks in scope; before :meth:`start` with the shared one (M-08)."""
-        targets = self.edit_targets()
-        if self.started and self.scope.global_bank not in self.scope.recall_banks:
-            targets = [target for target in targets if target.name != self.scope.global_bank]
-        rows = [reports.bank_stats(target.path, target.name, self.banks.clock) for target in targets]
-        return reports.stats_text(rows, self.home)
+        return reports.stats_text(
+            self._counted(self.edit_targets() if self.started else self.report_targets()), self.home
+        )
 
     def diagnose(self) -> str:
         """Return the diagnostics table of the banks in scope and the shared one (M-08)."""
         fresh = not self.started
         found = [
             reports.diagnose(target.path, target.name, self.banks.clock, missing_is_fresh=fresh)
-            for target in self.edit_targets()
+            for target in self.report_targets()
         ]
         return reports.diagnose_text(found, self.home)
 
@@ -325,6 +323,19 @@ class MnemopiSession(MnemopiBackend):
         query = turns.compose_query(latest, messages, self.config.recall_context_turns)
         hits = self.recall(turns.cut_query(query, latest, self.config.recall_max_query_chars)).hits
         return text.mnemopi_block(hits, self.banks.clock.now_ms(), turns.strip_protocol) if hits else None
+
+    def _counted(self, targets: Sequence[Target]) -> list[reports.BankStats]:
+        """Return what banks hold; one that cannot be read is passed over, unless none can."""
+        found, failed = [], None
+        for target in targets:
+            try:
+                found.append(reports.bank_stats(target.path, target.name, self.banks.clock))
+            except BankError as error:
+                failed = error
+                self.banks.notify("warning", text.bank_passed_over(target.name, error.message), "Mnemopi")
+        if failed is not None and not found:
+            raise failed
+        return found
 
     def _quietly(self, retain: Callable[[], object]) -> None:
         try:

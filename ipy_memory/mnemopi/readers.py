@@ -68,7 +68,7 @@ class OpenBanks:
     A file that was replaced or deleted since (another process cleared it) is opened again. Where a write can leave
     work behind (vectors, facts read by a language model), the end of the process finishes it too.
     Hold ``lock`` for as long as banks are worked on: a session may be called from several threads.
-    ``copies`` is the folder for copies of banks.
+    ``copies`` is the folder for copies of banks; ``notify`` tells the user something (level, message, source).
 
     SQLite forbids a forked child to use or to close what its parent has opened. So the files are closed before a
     fork, and parent and child each open them again at their next call. Work that is left to do stays the parent's.
@@ -83,6 +83,7 @@ class OpenBanks:
         copies: Path,
         choice: Choice | None = None,
         completion: Callable[[str], str | None] | None = None,
+        notify: Callable[[str, str, str], object] = lambda *_: None,
     ) -> None:
         self.clock = clock
         self.ids = ids
@@ -90,6 +91,7 @@ class OpenBanks:
         self.copies = copies
         self.choice = choice or Choice(None, "no embedder is known here", "open a session", off=True)
         self.completion = completion
+        self.notify = notify
         self.counting = True
         self.lock = threading.RLock()
         self._patience_ms = BUSY_MS

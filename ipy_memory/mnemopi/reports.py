@@ -42,6 +42,9 @@ TABLES = (
 COUNTED = ("working_memory", "episodic_memory", "scratchpad", "triples", "annotations")
 """The tables whose rows the diagnostics count."""
 
+_SURROUNDINGS = ("runtime", "platform", "embeddings", "language model")
+_BEFORE_OPENING = ("path", "folder", "library")
+
 PASSED, FAILED, NEUTRAL = "passed", "failed", "neutral"
 
 _ORPHANS = {
@@ -166,7 +169,10 @@ def diagnose(path: Path, name: str, clock: Clock, *, missing_is_fresh: bool = Fa
             integrity = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
             checks = tuple(_checks(connection))
     except BankError as error:
-        return Diagnosis(name, path, (Check("open", FAILED, error.message),), "FAILED")
+        # As the real report counts it: what was told and what held before the file was opened.
+        before = [Check(name, NEUTRAL) for name in _SURROUNDINGS] + [Check(name, PASSED) for name in _BEFORE_OPENING]
+        failed = Check("open", FAILED, f"open_or_inspect: {error.message}")
+        return Diagnosis(name, path, (*before, failed), "unknown")
     return Diagnosis(name, path, checks, "OK" if integrity == "ok" else integrity)
 
 
@@ -187,7 +193,7 @@ def _connected(path: Path, name: str, clock: Clock, *, missing_is_fresh: bool) -
 def _checks(connection: sqlite3.Connection) -> Iterator[Check]:
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')")}
     # What the surroundings are is told, not judged.
-    yield from (Check(name, NEUTRAL) for name in ("runtime", "platform", "embeddings", "language model"))
+    yield from (Check(name, NEUTRAL) for name in _SURROUNDINGS)
     yield Check("opened", PASSED)
     yield _test("readable", lambda: connection.execute("SELECT count(*) FROM sqlite_schema").fetchone() is not None)
     yield _test("whole", lambda: connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")

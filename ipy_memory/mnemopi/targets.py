@@ -12,10 +12,10 @@ from ipy_memory.mnemopi.readers import Target, name_in_file
 from ipy_memory.mnemopi.reports import shown_path
 from ipy_memory.paths import exists
 from ipy_memory.scoping.legacy import legacy_banks
-from ipy_memory.scoping.mnemopi import BANK_FILE, bank_path, banks_folder, banks_within
+from ipy_memory.scoping.mnemopi import BANK_FILE, bank_path, banks_folder, banks_within, name_by_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ipy_memory.clock import Clock
     from ipy_memory.scoping.legacy import LegacyVerdict
@@ -85,9 +85,12 @@ class BanksInScope:
         return own + [Target(v.name, v.path, rescued=True) for v in self.legacy if v.rescued]
 
     def edit_targets(self) -> list[Target]:
-        """Return the banks in the order in which an id is looked up (R-13)."""
-        found = [self.target(self.scope.retain_bank), *self.recall_targets(), self.target(self.scope.global_bank)]
-        return list({target.path: target for target in reversed(found)}.values())[::-1]
+        """Return the banks in the order in which an id is looked up: none that a recall does not ask (R-13)."""
+        return _each_once([self.target(self.scope.retain_bank), *self.recall_targets()])
+
+    def report_targets(self) -> list[Target]:
+        """Return the banks that reports name: the scope's own, the shared one in any case, then rescued ones."""
+        return _each_once([*self.own_targets(), self.target(self.scope.global_bank), *self.recall_targets()])
 
     def target(self, name: str) -> Target:
         """Return the file of one of the scope's banks."""
@@ -102,6 +105,19 @@ class BanksInScope:
             There is none of this name; the message names those that are near.
         """
         return Target(name, self._bank_file(name))
+
+    def named_rows(self, name: str) -> Target:
+        """Return a bank by its name on disk, under the name that its rows bear.
+
+        The two differ in a bank that was copied or renamed by hand.
+
+        Raises
+        ------
+        BankNotFoundError
+            There is none of this name.
+        """
+        path = self.named_target(name).path
+        return Target(name_in_file(path, self._clock) if name_by_folder(path) else name, path)
 
     def bank_names(self) -> list[str]:
         """Return the names of all banks that have a file under the database folder, in order."""
@@ -127,3 +143,10 @@ class BanksInScope:
             where=shown_path(banks_folder(self.config.db_path), self.home),
             hint=f"there is {', '.join(near)}" if near else "nothing has been retained yet",
         )
+
+
+def _each_once(targets: Sequence[Target]) -> list[Target]:
+    found: dict[Path, Target] = {}
+    for target in targets:
+        found.setdefault(target.path, target)
+    return list(found.values())

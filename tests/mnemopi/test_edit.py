@@ -171,15 +171,15 @@ def test_an_undo_writes_only_what_the_edit_wrote(banks: list[Bank], proj: Bank) 
     id_ = remember(proj, "before", RememberOptions(embed_text="indexed"))
     weighed = edit(banks, "update", id_, importance=0.9)
     proj.connection.execute("UPDATE working_memory SET content = 'of somebody else'")
-    assert undo(banks, weighed)
+    assert undo(proj, weighed)
     assert _row(proj, id_, "content, importance") == ("of somebody else", 0.5)
     written = edit(banks, "update", id_, content="after")
     proj.connection.execute("UPDATE working_memory SET importance = 0.1, embed_text = 'of another'")
-    assert undo(banks, written)
+    assert undo(proj, written)
     assert _row(proj, id_, "content, importance, embed_text") == ("of somebody else", 0.1, "indexed")
     ended = edit(banks, "invalidate", id_)
     proj.connection.execute("UPDATE working_memory SET content = 'last'")
-    assert undo(banks, ended)
+    assert undo(proj, ended)
     assert _row(proj, id_, "content, valid_until") == ("last", None)
 
 
@@ -208,12 +208,12 @@ def test_an_undo_of_what_was_changed_again_is_refused_unless_it_is_forced(
     proj.connection.execute(f"UPDATE working_memory SET {column} = ?", (value,))
     before = _dump(proj)
     with pytest.raises(ChangedSinceError) as refused:
-        undo(banks, done)
+        undo(proj, done)
     assert _dump(proj) == before
     name, former = shown
     assert (refused.value.now[name], refused.value.former[name]) == (value, former)
     assert not {"before", "of somebody else"} & set(refused.value.one_line().replace("'", " ").split())
-    assert undo(banks, done, force=True)
+    assert undo(proj, done, force=True)
     assert _row(proj, id_, name) == (former,)
 
 
@@ -221,7 +221,7 @@ def test_text_that_was_stored_again_as_it_is_hinders_no_undo(banks: list[Bank], 
     id_ = remember(proj, "before")
     done = edit(banks, "update", id_, content="after")
     remember(proj, "after", RememberOptions(embed_text="indexed otherwise"))
-    assert undo(banks, done)
+    assert undo(proj, done)
     assert _row(proj, id_, "content, embed_text") == ("before", None)
 
 

@@ -31,19 +31,22 @@ def make(path: Path, name: str, cwd: str = CWD) -> None:
 
 @pytest.mark.claim("R-13")
 @pytest.mark.parametrize(
-    ("scoping", "own", "asked", "edited"),
+    ("scoping", "own", "asked", "reported"),
     [
         ("global", "default", ["default"], ["default"]),
         ("per-project", "shop", ["shop"], ["shop", "default"]),
         ("per-project-tagged", "shop", ["shop", "default"], ["shop", "default"]),
     ],
 )
-def test_each_scope_has_its_order(tmp_path: Path, scoping: str, own: str, asked: list[str], edited: list[str]) -> None:
+def test_each_scope_has_its_order(
+    tmp_path: Path, scoping: str, own: str, asked: list[str], reported: list[str]
+) -> None:
     banks = in_scope(tmp_path, scoping)
-    named = {target.name: target.name.partition("-")[0] for target in banks.edit_targets()}
+    named = {target.name: target.name.partition("-")[0] for target in banks.report_targets()}
     assert named[banks.retain_bank] == own
     assert [named[target.name] for target in banks.recall_targets()] == asked
-    assert [named[target.name] for target in banks.edit_targets()] == edited
+    assert [named[target.name] for target in banks.edit_targets()] == asked
+    assert [named[target.name] for target in banks.report_targets()] == reported
     assert [named[target.name] for target in banks.own_targets()] == asked
     assert list(tmp_path.iterdir()) == []
 
@@ -56,6 +59,16 @@ def test_a_rescued_bank_is_asked_last_and_is_not_the_sessions_own(tmp_path: Path
     assert "shop-old" not in [target.name for target in banks.own_targets()]
     assert banks.renamed == {"shop-old": "before"}
     assert in_scope(tmp_path, "global").legacy == ()
+
+
+@pytest.mark.parametrize("scoping", ["per-project", "per-project-tagged"])
+def test_rescued_banks_come_after_the_shared_one(tmp_path: Path, scoping: str) -> None:
+    """D18, D19: the order of edits by id, and of reports."""
+    make(tmp_path / "banks" / "shop-old" / "mnemopi.db", "shop-old")
+    banks = in_scope(tmp_path, scoping)
+    shared = ["default"] if scoping == "per-project-tagged" else []
+    assert [target.name for target in banks.edit_targets()] == [banks.retain_bank, *shared, "shop-old"]
+    assert [target.name for target in banks.report_targets()] == [banks.retain_bank, "default", "shop-old"]
 
 
 def test_what_was_found_is_kept_until_it_is_looked_at_again(tmp_path: Path) -> None:

@@ -75,9 +75,9 @@ class FakeSession:
         receipt = Receipt(count, "shop", "stored", tuple(f"{index:016x}" for index in range(count)))
         return ToolResult(text, {"count": count}, notes=("1 credential was redacted.",), receipt=receipt)
 
-    def read(self, address: str) -> str:
-        self._call("read", address)
-        return f"id: {address}\n\nThe whole <b>text</b>."
+    def show(self, id: str, *, bank: str | None = None) -> str:  # noqa: A002
+        self._call("show", id, bank)
+        return f"id: {id}\n\nThe whole <b>text</b>."
 
     def status(self) -> list[StatusRow]:
         return [StatusRow("backend", self.chosen, "session"), StatusRow("scope", "per-project")]

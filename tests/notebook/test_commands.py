@@ -69,8 +69,8 @@ def test_show_shows_one_memory_escaped(notebook: Notebook, session: FakeSession)
     output = notebook.run("%memory show 716b251a2adcd9e2").outputs[0]
     assert output["text/plain"] == "id: 716b251a2adcd9e2\n\nThe whole <b>text</b>."
     assert "&lt;b&gt;" in output["text/html"]
-    notebook.run("%memory show memory://716b")
-    assert session.calls[-1] == ("read", "716b")
+    notebook.run("%memory show --bank other memory://716b")
+    assert session.calls[-1] == ("show", "memory://716b", "other")
 
 
 def test_every_command_has_help_and_is_listed(notebook: Notebook) -> None:

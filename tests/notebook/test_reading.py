@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ipy_memory import jsdate
+from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.frames import DataFrame
 from ipy_memory.notebook.commands.edit import counted
 from ipy_memory.notebook.result import ListFrame, html_block, html_table
@@ -17,6 +18,12 @@ WHEN = "2026-06-01 12:00"
 
 def html(notebook: Notebook, line: str) -> str:
     return notebook.run(line).outputs[0]["text/html"]
+
+
+def refusal(notebook: Notebook, line: str) -> str:
+    error = notebook.run(line).error
+    assert isinstance(error, MemoryToolkitError)
+    return error.one_line()
 
 
 def test_a_date_is_never_broken_and_content_keeps_a_width() -> None:
@@ -89,7 +96,7 @@ def test_a_copy_is_named_once_and_only_of_the_bank_that_was_edited(real: Noteboo
     own, other = stored(real, "Coffee here"), stored(real, "Cocoa there")
     first = plain(real, f"%memory update {own} Coffee in the kitchen")
     assert first.count("Copy of the bank") == 1
-    assert "/banks/shop-" in first
+    assert "/copies/shop-" in first
     assert "Copy" not in plain(real, f"%memory update {other} Cocoa in the kitchen")
     in_shared = plain(real, f"%memory invalidate {shared}")
     assert in_shared.count("Copy of the bank") == 1
@@ -181,3 +188,37 @@ def test_a_recording_that_is_on_is_described_as_one(real: Notebook) -> None:
 )
 def test_a_stored_time_is_shown_to_the_minute(stamp: str, shown: str) -> None:
     assert jsdate.shown_stamp(stamp, None) == shown
+
+
+def test_a_memory_out_of_scope_is_shown_and_edited_by_naming_its_bank(real: Notebook) -> None:
+    """C06: each command refuses, names the bank, and its hint works as it is printed."""
+    real.run("%memory scope global")
+    memory_id = stored(real, "Everybody drinks tea")
+    real.run("%memory scope per-project")
+    for command, more in (("show", ""), ("update", " Everybody drinks coffee"), ("invalidate", ""), ("forget", "")):
+        refused = refusal(real, f"%memory {command} {memory_id}{more}")
+        hint = f"%memory {command} --bank default {memory_id}"
+        assert f"Memory {memory_id} is in bank default, which is out of scope (per-project)." in refused
+        assert hint in refused
+        assert memory_id in plain(real, f"{hint}{more}")
+    real.run("%memory scope global")
+    assert "No relevant memories found." in plain(real, "%recall tea coffee")
+
+
+def test_an_edit_in_a_named_bank_is_undone_there(real: Notebook) -> None:
+    real.run("%memory scope global")
+    memory_id = stored(real, "Everybody drinks tea")
+    real.run("%memory scope per-project")
+    for edit in ("update --bank default {} coffee", "invalidate --bank default {}"):
+        plain(real, "%memory " + edit.format(memory_id))
+        plain(real, "%memory undo")
+        page = plain(real, f"%memory show --bank default {memory_id}")
+        assert page.endswith("Everybody drinks tea")
+    real.run("%memory scope global")
+    assert "Found 1 relevant memory" in plain(real, "%recall tea")
+
+
+def test_a_selection_says_its_banks_itself(real: Notebook) -> None:
+    stored(real, "Everybody drinks tea")
+    real.run("rows = %memory browse")
+    assert "the rows of --frame say their banks" in refusal(real, "%memory invalidate --frame rows --bank x --yes")

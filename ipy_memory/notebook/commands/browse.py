@@ -8,6 +8,7 @@ from ipy_memory.commands.grammar import Parsed
 from ipy_memory.commands.table import COMMANDS, FILTERS, ROWS
 from ipy_memory.jsdate import shown_stamp
 from ipy_memory.notebook.commands import handles
+from ipy_memory.text import bare_id
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
@@ -50,7 +51,7 @@ def chain(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     from ipy_memory.notebook.result import ListFrame
 
     session = magics.session
-    found = browsing.chain(session, parsed.word.removeprefix("memory://"))
+    found = browsing.chain(session, bare_id(parsed.word))
     ends = [shown_stamp(end, session.clock.tz) if isinstance(end, str) else end for end in found["valid_until"]]
     columns = ("id", "date", "bank", "superseded_by", "valid_until", "content")
     notes = browsing.chain_notes(found.attrs["missing"])

@@ -12,6 +12,7 @@ from ipy_memory.mnemopi.reports import shown_path
 from ipy_memory.notebook.commands import handles
 from ipy_memory.notebook.variables import text_of, value_of
 from ipy_memory.redact import redact_counted
+from ipy_memory.text import bare_id
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -66,6 +67,8 @@ def invalidate(magics: MemoryMagics, parsed: Parsed) -> TextResult:
         return _changed(magics, parsed, "invalidate", parsed.word, replacement_id=parsed.flags.get("by"))
     from ipy_memory.inspect.selection import invalidate_all
 
+    if "bank" in parsed.flags:
+        raise MagicError("the rows of --frame say their banks", hint="leave --bank out")
     confirm = "yes" in parsed.flags and "dry-run" not in parsed.flags
     selected = invalidate_all(
         magics.session, value_of(magics.variables, name), replacement=parsed.flags.get("by"), confirm=confirm
@@ -116,7 +119,8 @@ def _changed(magics: MemoryMagics, parsed: Parsed, op: Operation, memory_id: str
     dry = "dry-run" in parsed.flags
     backend = magics.session.backend
     had = tuple(backend.backups) if isinstance(backend, MnemopiBackend) else ()
-    done = magics.session.change(op, memory_id.strip().removeprefix("memory://"), dry_run=dry, **given)
+    bank = parsed.flags.get("bank")
+    done = magics.session.change(op, bare_id(memory_id.strip()), dry_run=dry, bank=bank, **given)
     copies: list[str] = []
     if isinstance(backend, MnemopiBackend) and not dry:
         copies = _copies_left(backend, done) if given.get("purge") else _copies_made(backend, had)
@@ -163,7 +167,7 @@ def _copies_left(backend: MnemopiBackend, done: Edited) -> list[str]:
 
     # A forgotten text may be gone from every bank since an earlier purge: then any of them may have had it.
     targets = backend.edit_targets()
-    edited = [target for target in targets if target.name == done.bank] or targets
+    edited = [backend.target_of(done)] if done.bank else targets
     folder = backend.banks.copies
     left = [
         copy for target in edited for copy in (*copies_of(target.path, folder), *unfinished_of(target.path, folder))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @handles("show")
 def show(magics: MemoryMagics, parsed: Parsed) -> TextResult:
-    """Show what ``memory://<id>`` shows the agent (M-05)."""
+    """Show the page of one memory (M-05)."""
     from ipy_memory.notebook.result import TextResult
 
-    return TextResult(magics.session.read(parsed.word.removeprefix("memory://")))
+    return TextResult(magics.session.show(parsed.word, bank=parsed.flags.get("bank")))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ipy_memory.errors import ChangedSinceError, EditRefusedError, MagicError
 from ipy_memory.notebook.panels.state import PanelState
 from ipy_memory.redact import redact_counted
+from ipy_memory.text import bare_id
 
 if TYPE_CHECKING:
     from ipy_memory.mnemopi.edit import Edited
@@ -67,7 +68,7 @@ class MemoryState(PanelState):
 
     def open(self, id: str) -> None:  # noqa: A002  the name that recall shows
         """Read one memory in full, by the id that recall shows."""
-        wanted = id.strip().removeprefix("memory://")
+        wanted = bare_id(id.strip())
         if not wanted:
             raise MagicError("there is no id yet", hint="type the id that recall shows")
         self.close()
