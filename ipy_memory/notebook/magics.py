@@ -17,7 +17,7 @@ from traitlets import Bool, Enum, Integer, Unicode, observe, validate
 from ipy_memory.backends import SUPPORTED
 from ipy_memory.commands.grammar import Command, Parsed, check, parse
 from ipy_memory.commands.table import BACKENDS, COMMANDS, MEMORY_USAGE
-from ipy_memory.errors import MemoryToolkitError, safe_line
+from ipy_memory.errors import MagicError, MemoryToolkitError, safe_line
 from ipy_memory.notebook import commands, complete, directory, failures, frontend, literal
 from ipy_memory.notebook.variables import text_of
 from ipy_memory.paths import here, typed_path
