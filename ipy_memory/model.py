@@ -83,7 +83,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a backend did with a retain: ids in item order (``None``: not stored or not known yet) and notes on it."""
+    """What a backend did with a retain: ids in item order (``None``: not stored or not known yet) and notes on it.
+
+    ``new_bank`` says that there was no bank of this name before.
+    """
 
     count: int
     bank: str
@@ -93,6 +96,7 @@ class Receipt:
     redacted: int = 0
     duplicates: int = 0
     notes: tuple[str, ...] = ()
+    new_bank: bool = False
 
 
 @dataclass(frozen=True, slots=True)

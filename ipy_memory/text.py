@@ -286,6 +286,11 @@ def bank_failed(bank: str, reason: str) -> str:
     return f"Bank {bank} did not answer: {reason}"
 
 
+def new_bank(bank: str, folder: str) -> str:
+    """Return the note for a retain that made a bank."""
+    return f"This made a new bank: {bank}, of {folder}."
+
+
 def uncounted(bank: str) -> str:
     """Return the note for recall counters that another writer kept from being written."""
     return (

@@ -138,6 +138,7 @@ class MnemopiBackend(MemoriesById):
     @alone
     def retain_for(self, items: Sequence[RetainItem], *, session_id: str, cwd: str) -> Receipt:
         """Write items under another session's id and folder, such as a sub-agent's (S-12)."""
+        made = self._is_missing(self.target(self.retain_bank).path)
         try:
             bank = self.writer()
             with bank.transaction():
@@ -156,7 +157,18 @@ class MnemopiBackend(MemoriesById):
             failures=tuple(failure for part in parts for failure in part.failures),
             redacted=sum(part.redacted for part in parts),
             duplicates=sum(part.duplicates for part in parts),
+            notes=(text.new_bank(self.retain_bank, reports.shown_path(self.cwd, self.home)),) if made else (),
+            new_bank=made,
         )
+
+    def _is_missing(self, path: Path) -> bool:
+        """Return whether a project's bank has yet to be made; the agent leaves empty files where it only looked."""
+        if self.config.scoping == "global":
+            return False
+        try:
+            return not path.stat().st_size
+        except OSError:
+            return not exists(path)
 
     def _retain_part(self, bank: Bank, items: Sequence[RetainItem], start: int, session_id: str, cwd: str) -> Receipt:
         # Room is made in steps: what is over the engine's limit is consolidated, so that no write, of the agent's

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.session import MemorySession
 
-_OWN_CHOICE = ("rebind", "use")
-"""Commands that choose the folder themselves."""
+_OWN_CHOICE = ("open", "rebind", "use")
+"""Commands that choose themselves what is read and written."""
 
 
 def follow(magics: MemoryMagics, line: str = "") -> None:

@@ -298,7 +298,8 @@ class MemoryMagics(Magics):
         from ipy_memory.frames import hits_frame
         from ipy_memory.notebook.result import RecallFrame
 
-        hits = hits_frame(result.hits, attrs=result.attrs, notes=result.notes, tz=session.clock.tz)
+        notes = [*result.notes, *self._near(query, parsed, len(result.hits))]
+        hits = hits_frame(result.hits, attrs=result.attrs, notes=notes, tz=session.clock.tz)
         if "explain" in parsed.flags:
             from ipy_memory.inspect.explain import with_reasons
 
@@ -320,7 +321,12 @@ class MemoryMagics(Magics):
         from ipy_memory.frames import retain_frame
         from ipy_memory.notebook.result import RetainFrame
 
-        stored = retain_frame(items, result.receipt, attrs=result.attrs, notes=result.notes)
+        notes = list(result.notes)
+        if result.receipt is not None and result.receipt.new_bank:
+            from ipy_memory.inspect.nearby import retain_notes
+
+            notes += retain_notes(self.session)
+        stored = retain_frame(items, result.receipt, attrs=result.attrs, notes=notes)
         return self._out(RetainFrame(stored, result.text, quiet=parsed.quiet), parsed)
 
     @_documented(COMMANDS["reflect"].usage())
@@ -344,7 +350,8 @@ class MemoryMagics(Magics):
         from ipy_memory.frames import hits_frame
         from ipy_memory.notebook.result import ReflectResult
 
-        hits = hits_frame(result.hits, attrs=result.attrs, notes=result.notes, tz=session.clock.tz)
+        notes = [*result.notes, *self._near(question, parsed, len(result.hits))]
+        hits = hits_frame(result.hits, attrs=result.attrs, notes=notes, tz=session.clock.tz)
         answer = ReflectResult(result, hits)
         answer.quiet = parsed.quiet
         return self._out(answer, parsed)
@@ -368,6 +375,14 @@ class MemoryMagics(Magics):
         check(command, parsed)
         name = parsed.flags.get("from")
         return parsed.text if name is None else text_of(self.variables, name)
+
+    def _near(self, query: str, parsed: Parsed, hits: int) -> list[str]:
+        """Return what to say of banks near by, where the session's own gives nothing."""
+        if "bank" in parsed.flags:
+            return []
+        from ipy_memory.inspect.nearby import recall_notes
+
+        return recall_notes(self.session, query, parsed.flags.get("limit", self.limit or None), hits=hits)
 
     def _out(self, result: _Result, parsed: Parsed) -> _Result:
         if "out" in parsed.flags:

@@ -30,6 +30,11 @@ def project_label(cwd: str, process_cwd: str | None = None) -> str:
     return lower(posixpath.basename((cwd if root is None else root).rstrip("/"))) or "unknown"
 
 
+def repository_root(cwd: str) -> str | None:
+    """Return the primary checkout of the repository around a directory; ``None`` outside one."""
+    return _primary_root(cwd)
+
+
 def _from(cwd: str, process_cwd: str | None) -> str:
     return cwd if cwd.startswith("/") else posixpath.join(process_cwd or str(Path.cwd()), cwd)
 

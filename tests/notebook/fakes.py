@@ -47,6 +47,7 @@ class FakeSession:
     settings: Settings = field(default_factory=Settings)
     chosen: str = "mnemopi"
     paused: bool = False
+    backend: None = None
     env: dict[str, str] = field(default_factory=dict)
     cwd: str = field(default_factory=os.getcwd)
 

@@ -44,11 +44,9 @@ def test_memory_follows_a_folder_that_nobody_chose_and_says_so_once(
     session = moving.magics.session
     moving.run(f"%cd {tmp_path / 'second'}")
     ran = moving.run("%retain The second project deploys to hetzner.")
-    assert ran.stderr.startswith(
-        "ipy_memory: the working directory is now ~/second, and memory follows: it writes to bank"
-    )
-    assert "second-" in ran.stderr
-    assert ran.stderr.endswith("; to go back: %memory rebind ~/first\n")
+    line = next(line for line in ran.stderr.splitlines() if line.startswith("ipy_memory: "))
+    assert "the working directory is now ~/second, and memory follows: it writes to bank second-" in line
+    assert line.endswith("; to go back: %memory rebind ~/first")
     assert moving.magics.session is session
     assert set(banks(tmp_path)) == {"first", "second"}
     again = moving.run("%recall deploys")
@@ -106,8 +104,12 @@ def test_rebinding_without_a_name_keeps_following(moving: Notebook, folders: tup
 
 def test_a_bank_that_is_only_read_stays(moving: Notebook, folders: tuple[Path, Path], tmp_path: Path) -> None:
     [bank] = (tmp_path / "memories").rglob("mnemopi.db")
-    moving.run(f"%memory open {bank}")
     moving.run(f"%cd {folders[1]}")
+    assert moving.run(f"%memory open {bank}").stderr == ""
+    moving.run(f"%cd {folders[0]}")
+    moving.run(f"%cd {folders[1]}")
+    assert moving.run("%recall deploys").stderr == ""
+    moving.run(f"%cd {tmp_path}")
     ran = moving.run("%recall deploys")
     assert "memory stays" in ran.stderr
     assert len(ran.result) == 1
@@ -178,3 +180,25 @@ def test_a_folder_is_filled_in_when_it_is_chosen(moving: Notebook, tmp_path: Pat
         moving.run(f"%config MemoryMagics.{trait} = {typed!r}")
         kept = getattr(moving.magics, trait)
         assert kept == (str(tmp_path / "first" / typed) if meant is None else f"{tmp_path}/{meant}".rstrip("/"))
+
+
+# ---- banks near by
+
+
+def test_a_recall_beside_the_agents_folder_names_the_bank_that_has_hits(moving: Notebook, tmp_path: Path) -> None:
+    """C19: the exact text stays, the note stands under it, and its command leads there."""
+    (tmp_path / "first" / "notebooks").mkdir()
+    moving.run(f"%cd {tmp_path / 'first' / 'notebooks'}")
+    ran = moving.run("%recall deploys")
+    assert ran.outputs[0]["text/plain"] == "No relevant memories found."
+    own, other = ran.result.attrs["notes"]
+    assert own.endswith("of ~/first/notebooks has no file yet.")
+    command = other.partition("To go there: ")[2]
+    assert command == "%memory rebind ~/first"
+    assert "1 hit for this query" in other
+    assert moving.run("%recall --bank nowhere deploys").error is not None
+    made = moving.run("%retain A note.").result.attrs["notes"]
+    assert made[0].startswith("This made a new bank: notebooks-")
+    assert "of ~/first has 1 memory." in made[1]
+    moving.run(command)
+    assert len(moving.run("%recall deploys").result) == 1
