@@ -23,6 +23,9 @@ from ipy_memory.settings_table import SETTINGS, Layer, Sourced, number
 Form = Literal["yaml", "json", "jsonc"]
 
 _SECTIONS = {name.split(".")[0] for name in SETTINGS}
+_FORMER_SECTION = "mnemosyne"
+_RENAMED = ("memory", "hindsight")
+_NO_AGENT_NAMES = (None, "", "omp")
 _FILE_LIMIT = 1 << 20
 _MOST_VALUES = 20_000
 _SHOWABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}")
@@ -78,10 +81,10 @@ def read_file(file: File, warnings: list[str]) -> Layer | None:
     except _UnusableError as error:
         warnings.append(f"{file.path}{error}; its settings are not used")
         return {}
-    if file.shared and not any(f'"{section}"'.encode() in data for section in _SECTIONS):
+    if file.shared and not any(f'"{section}"'.encode() in data for section in (*_SECTIONS, _FORMER_SECTION)):
         return {}
     try:
-        root = _parsed(data, file.form)
+        root = _with_today_s_names(_parsed(data, file.form))
     except _UnusableError as error:
         warnings.append(f"{file.path}{error}; its settings are not used")
         return {}
@@ -93,6 +96,27 @@ def read_file(file: File, warnings: list[str]) -> Layer | None:
         origin = f"{file.path}:{item.line}" if reading.usable else "default"
         found[name] = Sourced(reading.value, origin, file.project)
     return found
+
+
+def _with_today_s_names(root: _Items) -> _Items:
+    """Return a file's items with the settings of former releases under the names that the agent gives them now."""
+    if _FORMER_SECTION in root and "mnemopi" not in root:
+        root = {**root, "mnemopi": root[_FORMER_SECTION]}
+    memory, hindsight = (dict(found) if isinstance(found := _value(root, name), dict) else {} for name in _RENAMED)
+    if _value(memory, "backend") == _FORMER_SECTION:
+        memory["backend"] = memory["backend"]._replace(value="mnemopi")
+    if "agentName" in hindsight and (named := hindsight.pop("agentName")).value not in _NO_AGENT_NAMES:
+        hindsight.setdefault("bankId", named)
+    if "dynamicBankId" in hindsight and (chosen := hindsight.pop("dynamicBankId")).value is True:
+        hindsight.setdefault("scoping", chosen._replace(value="per-project"))
+    renamed = zip(_RENAMED, (memory, hindsight), strict=True)
+    return root | {
+        name: root[name]._replace(value=items) for name, items in renamed if isinstance(_value(root, name), dict)
+    }
+
+
+def _value(items: _Items, name: str) -> Any:
+    return items[name].value if name in items else None
 
 
 def _entries(file: File, root: _Items, warnings: list[str]) -> Iterator[tuple[str, _Item]]:

@@ -112,7 +112,11 @@ PARTS = {
     "texts": Part("text.py", sentences, ("tests/test_text.py", *golden("tools", "backend", "retain"))),
     "blocks": Part("hindsight/blocks.py", sentences, ("tests/hindsight/test_blocks.py",)),
     "tools": Part("tools.py", sentences, ("tests/test_tools.py", *golden("tools"))),
-    "defaults": Part("settings_table.py", defaults, ("tests/test_settings.py", *golden("settings_defaults"))),
+    "defaults": Part(
+        "settings_table.py",
+        defaults,
+        ("tests/test_settings.py", "tests/test_settings_file.py", *golden("settings_defaults")),
+    ),
     "scoring": Part(
         "mnemopi/scoring.py",
         numbers,

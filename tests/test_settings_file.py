@@ -98,6 +98,31 @@ def test_a_dotted_name_below_its_section_is_unknown(place: Place) -> None:
     assert warning.startswith(f"{place.file}, line 2: mnemopi.recall.limit is not a known setting")
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("mnemosyne: {bank: old, recallLimit: 3}", {"mnemopi.bank": "old", "mnemopi.recallLimit": 3}),
+        ("mnemosyne: {bank: old, recallLimit: 3}\nmnemopi: {bank: new}", {"mnemopi.bank": "new"}),
+        ("memory: {backend: mnemosyne}", {"memory.backend": "mnemopi"}),
+        ("hindsight: {agentName: old}", {"hindsight.bankId": "old"}),
+        ("hindsight: {agentName: old, bankId: new}", {"hindsight.bankId": "new"}),
+        ("hindsight: {agentName: omp}", {}),
+        ("hindsight: {agentName: ''}", {}),
+        ("hindsight: {dynamicBankId: true}", {"hindsight.scoping": "per-project"}),
+        ("hindsight: {dynamicBankId: true, scoping: global}", {"hindsight.scoping": "global"}),
+        ("hindsight: {dynamicBankId: false}", {}),
+        ("hindsight: {dynamicBankId: 'true'}", {}),
+        ("hindsight: 5\nmemory: [5]\nmnemosyne: 5", {}),
+    ],
+)
+def test_names_of_former_releases_mean_what_the_agent_makes_of_them(
+    place: Place, text: str, found: dict[str, object]
+) -> None:
+    read = place.read(text)
+    assert {row.name: row.value for row in read.table() if row.origin != "default"} == found
+    assert not any("not a known setting" in warning for warning in read.warnings)
+
+
 # Values -------------------------------------------------------------------------------------------------------------
 
 

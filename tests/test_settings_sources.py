@@ -201,6 +201,29 @@ def test_an_empty_or_impossible_guarded_value_takes_nothing_away(place: Place, e
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("mnemosyne: {dbPath: /theirs}", "mnemopi.dbPath"),
+        ("memory: {backend: mnemosyne}", "memory.backend"),
+        ("hindsight: {agentName: theirs}", "hindsight.bankId"),
+    ],
+)
+def test_names_of_former_releases_are_guarded_too(place: Place, text: str, name: str) -> None:
+    place.says(text)
+    assert [each.name for each in place.load().ignored()] == [name]
+    assert place.load().get(name) == SETTINGS[name].default
+
+
+def test_an_empty_value_of_the_project_replaces_the_user_s(place: Place) -> None:
+    """D05: as the agent has it; what it replaces must not be guarded."""
+    place.own("mnemopi: {recallLimit: 7, proactiveLinking: true}")
+    place.says("mnemopi:\n  recallLimit:\n  proactiveLinking: ~\n")
+    assert (place.load().get("mnemopi.recallLimit"), place.load().get("mnemopi.proactiveLinking")) == (0, False)
+    place.says("mnemopi:\nhindsight: 5\n")
+    assert place.load().get("mnemopi.recallLimit") == 7
+
+
 def test_a_switch_is_guarded_only_the_way_that_sends_more(place: Place) -> None:
     place.says('{"mnemopi": {"autoRetain": false, "autoRecall": "", "noEmbeddings": "yes"}}')
     found = place.load()
