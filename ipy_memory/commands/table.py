@@ -159,7 +159,7 @@ _FIND = (
             _FROM,
             _LIMIT,
             _BANK,
-            Flag("ranking", "agent, or best: finds what the agent misses, and counts nothing", "NAME", in_shell=""),
+            Flag("ranking", "agent, or best: finds what the agent misses, and counts nothing", "NAME"),
             Flag("explain", "add why each hit has its score"),
             _NO_TOUCH,
             _OUT,
@@ -348,6 +348,7 @@ _ADMIN = (
         Group.ADMIN,
         Arity.OPTIONAL,
         (Flag("list", "show the trusted folders"), Flag("revoke", "trust the folder no longer")),
+        in_shell=True,
     ),
     Command(
         "open",

@@ -25,12 +25,16 @@ WHY_COLUMNS = ("id", "bank", "store", "verdict", "reason", "content")
 def recall(session: MemorySession, parsed: Parsed) -> Result:
     """Search memory as the agent does, and count it as the agent's tool does."""
     flags = parsed.flags
+    ranking = flags.get("ranking", "agent")
+    if "explain" in flags and ranking == "best":
+        raise MagicError("--explain takes the agent's ranking apart", hint="by best, the field explanation says why")
     traces: list[Trace] | None = [] if "explain" in flags else None
     found = session.recall(
         parsed.text,
         limit=flags.get("limit"),
         touch="no-touch" not in flags,
         bank=flags.get("bank"),
+        ranking=ranking,
         traces=traces,
     )
     if traces is None:

@@ -1,4 +1,4 @@
-"""The program's commands that look at banks, memories and settings; all but ``doctor --repair`` only read."""
+"""The program's commands about banks, memories and settings; only ``doctor --repair`` and ``trust`` write."""
 
 from __future__ import annotations
 
@@ -166,3 +166,12 @@ def doctor(session: MemorySession, parsed: Parsed) -> Result:
     data = {"findings": findings, "faults": found.faults}
     shown = table(health.COLUMNS, found.rows, health.NO_FILE)
     return Result(shown, data, found.notes, NO if found.faults else DONE)
+
+
+def trust(session: MemorySession, parsed: Parsed) -> Result:
+    """Trust a project folder, end its trust, or list the trusted folders."""
+    from ipy_memory.inspect.trusting import trust_answer
+
+    found = trust_answer(session, parsed.word, listing="list" in parsed.flags, revoke="revoke" in parsed.flags)
+    data = {"text": found.text, "rows": [dict(zip(found.headers, row, strict=True)) for row in found.rows]}
+    return Result(table(found.headers, found.rows, found.text), data, found.notes)

@@ -39,6 +39,7 @@ HANDLERS: Mapping[str, Handler] = {
     "report": looking.report,
     "diagnose": looking.diagnose,
     "doctor": looking.doctor,
+    "trust": looking.trust,
     "recall": asking.recall,
     "reflect": asking.reflect,
     "retain": asking.retain,

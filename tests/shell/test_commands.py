@@ -26,6 +26,7 @@ JSON: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "report": ((), {"text": str}),
     "diagnose": ((), {"text": str}),
     "doctor": ((), {"findings": list, "faults": int}),
+    "trust": (("--list",), {"text": str, "rows": list}),
     "recall": (("--no-touch", "deploy", "target"), {"text": str, "hits": list}),
     "reflect": (("--no-touch", "deploys"), {"text": str, "hits": list}),
     "why": ((DEPLOY_TARGET, "deploy", "target"), {"text": str, "verdict": dict}),
@@ -197,6 +198,26 @@ def test_a_bank_that_cannot_be_read_is_a_finding(own: Program) -> None:
     own.home.database.write_bytes(b"no database at all, but long enough to look like one" * 40)
     ended = own("doctor", code=1)
     assert "fault" in ended.out
+
+
+def test_a_folder_is_trusted_listed_and_no_longer_trusted(own: Program, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / ".omp").mkdir(parents=True)
+    (project / ".omp" / "config.yml").write_text("hindsight:\n  apiUrl: http://localhost:9\n")
+    assert own("trust", "--list", cwd=str(project)).out == "No folder is trusted.\n"
+    trusted = own("trust", "--json", cwd=str(project)).data
+    assert [row["setting"] for row in trusted["rows"]] == ["hindsight.apiUrl"]
+    assert "ipy-memory trust --revoke" in trusted["notes"][0]
+    assert str(project) in own("trust", "--list", cwd=None).out
+    assert "no longer trusted" in own("trust", "--revoke", str(project), cwd=None).out
+    assert own("trust", "--list").out == "No folder is trusted.\n"
+
+
+def test_the_ranking_best_is_asked_for_by_name_and_counts_nothing(own: Program) -> None:
+    assert own("recall", "--json", "--ranking", "best", "heroku", "deploy").data["hits"]
+    assert recall_count(own.home, HEROKU) == 0
+    assert "takes the agent's ranking apart" in own("recall", "--ranking", "best", "--explain", "x", code=2).err
+    assert "agent, best" in own("recall", "--ranking", "worst", "x", code=2).err
 
 
 def test_what_does_not_exist_is_an_error(program: Program) -> None:
