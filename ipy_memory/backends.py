@@ -337,8 +337,8 @@ class Surroundings(Protocol):
     resumed: bool
     backend: LivingBackend | None
 
-    def notify(self, level: str, message: str, source: str) -> None:
-        """Tell a person something."""
+    def notify(self, level: str, message: str, source: str, hint: str = "") -> None:
+        """Tell the user something."""
         ...
 
 
@@ -395,6 +395,7 @@ def _mnemopi(
 
 def _hindsight(session: Surroundings) -> LivingBackend:
     from ipy_memory.hindsight.backend import HindsightBackend
+    from ipy_memory.hindsight.outbox import Outbox
     from ipy_memory.scoping.hindsight import hindsight_scope
     from ipy_memory.settings import hindsight_config
 
@@ -402,6 +403,7 @@ def _hindsight(session: Surroundings) -> LivingBackend:
     made = HindsightBackend(
         config,
         hindsight_scope(config, session.cwd),
+        Outbox(session.agent_dir),
         session_id=session.session_id,
         clock=session.clock,
         ids=session.ids,

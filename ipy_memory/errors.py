@@ -25,6 +25,8 @@
     ├── PausedError              nothing is stored while memory is paused
     ├── ScopedRecallError        every bank in scope failed (an ExceptionGroup)
     ├── NotStoredError           some items of a retain were not stored
+    ├── OutboxError              what waits for a server cannot be kept or read on this machine
+    ├── PartlyDoneError          a change of several memories ended in the middle
     ├── EmbeddingError           vectors cannot be computed
     ├── MissingFeatureError      this Python or environment lacks something needed
     └── HindsightError           the remote service answered with an error, or not at all
@@ -232,6 +234,14 @@ class NotStoredError(MemoryToolkitError):
     ) -> None:
         super().__init__(message, where=where, hint=hint)
         self.failures = tuple(failures)
+
+
+class OutboxError(MemoryToolkitError):
+    """The file of memories that wait for a server cannot be written or read."""
+
+
+class PartlyDoneError(MemoryToolkitError):
+    """A change of several memories ended in the middle; the message says what was done and what was not."""
 
 
 class EmbeddingError(MemoryToolkitError):

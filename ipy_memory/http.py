@@ -6,6 +6,7 @@ whole URLs, keep cookies, and unpack an answer before its size is known.
 
 from __future__ import annotations
 
+import sys
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,9 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from ipy_memory import __version__, js
+from ipy_memory import __version__, js, process
 from ipy_memory.http_failure import HttpFailure, RefusedAnswer, failure_of
-from ipy_memory.process import after_fork_in_child
 from ipy_memory.route import Route, RouteError, route
 
 if TYPE_CHECKING:
@@ -64,6 +64,23 @@ class ExchangeStopped(Exception):
     """The caller asked to give the exchange up."""
 
 
+_LOADING = process.ForkGate(10.0)
+
+
+def load() -> None:
+    """Import the library, if that is not done yet.
+
+    A fork waits for it: in the child nobody would end an import that another thread of the parent has begun.
+    """
+    if "ipy_memory.transport" in sys.modules and "certifi" in sys.modules:
+        return
+    with _LOADING.held():
+        import certifi  # noqa: F401  imported by the library when it first needs it
+        import httpx  # noqa: F401
+
+        import ipy_memory.transport  # noqa: F401
+
+
 class HttpClient:
     """Sends requests, each over a connection of its own; a change of the environment takes effect at the next one.
 
@@ -77,7 +94,7 @@ class HttpClient:
         self._given = transport
         self._ways: dict[Route, httpx.BaseTransport] = {}
         self._inherited: dict[Route, httpx.BaseTransport] = {}
-        after_fork_in_child(self._start_again)
+        process.after_fork_in_child(self._start_again)
 
     def exchange(
         self,
@@ -108,6 +125,7 @@ class HttpClient:
         ExchangeStopped
             ``stop`` returned true.
         """
+        load()
         import httpx
 
         from ipy_memory.transport import SEEN, STOP, TOTAL

@@ -8,16 +8,20 @@ A worker of ``multiprocessing`` ends without the interpreter's own exit, so its 
 from __future__ import annotations
 
 import atexit
+import functools
 import itertools
 import logging
 import os
+import platform
 import sys
 import threading
 import weakref
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _log = logging.getLogger("ipy_memory")
 
@@ -115,12 +119,103 @@ def after_fork_in_child(method: Callable[[], object]) -> Callable[[], None]:
     return _forked_child.add(method)
 
 
+class ForkGate:
+    """Lets one thread at a time do what no fork may fall into; a fork waits for it, but not for ever.
+
+    Parameters
+    ----------
+    patience_seconds
+        So long a fork waits.
+    """
+
+    def __init__(self, patience_seconds: float) -> None:
+        self._patience = patience_seconds
+        self._lock = threading.Lock()
+        self._turn = threading.Lock()
+        self._held = False
+        self.is_spoiled = False
+        """Whether this process was forked from one that was in the middle of it."""
+        before_fork(self._before_fork)
+        after_fork_in_parent(self._after_fork_in_parent)
+        after_fork_in_child(self._after_fork_in_child)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other threads and forks out of a block."""
+        with self._turn:
+            pass
+        # Plain ``with`` statements, so that an interrupt at any point gives the locks back.
+        with self._lock:
+            yield
+
+    def _before_fork(self) -> None:
+        # Whoever comes after a fork that waits, waits behind it.
+        if self._turn.acquire(timeout=self._patience):
+            self._held = self._lock.acquire(timeout=self._patience)
+            self._turn.release()
+
+    def _after_fork_in_parent(self) -> None:
+        if self._held:
+            self._held = False
+            self._lock.release()
+
+    def _after_fork_in_child(self) -> None:
+        self.is_spoiled = self.is_spoiled or not self._held
+        self._held = False
+        self._lock, self._turn = threading.Lock(), threading.Lock()
+
+
 def forget_exit() -> None:
     """Take the exit hook back, for an extension that is unloaded; the next :func:`at_exit` asks for it again."""
     with _lock:
         if not len(_exit) and "exit" in _asked:
             atexit.unregister(_exit.run)
             _asked.discard("exit")
+
+
+def identity() -> str:
+    """Return what tells this process from every other, on any machine that shares its files.
+
+    The number of a process is used again after its end, and each container has numbers of its own; so the machine, the
+    numbering and the time of the start go along.
+    """
+    return f"{_machine()}/{os.getpid()}/{_started(os.getpid()) or ''}"
+
+
+def is_running(identity: str) -> bool | None:
+    """Return whether the process of an :func:`identity` runs; ``None`` where that cannot be told from here."""
+    machine, _, rest = identity.partition("/")
+    number, _, started = rest.partition("/")
+    if machine != _machine() or not number.isdecimal():
+        return None
+    if started:
+        return _started(int(number)) == started
+    try:
+        os.kill(int(number), 0)
+    except PermissionError:
+        return None
+    except OSError:
+        return False
+    return None
+
+
+@functools.cache
+def _machine() -> str:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}.{Path('/proc/self/ns/pid').readlink().name.strip('pid:[]')}"
+    except OSError:
+        return platform.node().replace("/", "-")
+
+
+def _started(number: int) -> str | None:
+    """Return when a process was started, in the system's ticks; ``None`` where there is none or nobody says."""
+    try:
+        fields = Path(f"/proc/{number}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    # One that has ended and that its parent has not noticed yet is still listed.
+    return None if fields[0] in {b"Z", b"X"} else fields[19].decode("ascii")
 
 
 def _ask_for_forks() -> None:

@@ -39,11 +39,12 @@ _MOST_NOTES = 12
 
 
 class Notice(NamedTuple):
-    """Something a person should know (Q-09)."""
+    """Something the user should know; ``hint`` says more than the agent would, and what to do."""
 
     level: str
     text: str
     source: str
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,10 +225,10 @@ class SessionLife:
         if isinstance(self.backend, Counting):
             self.backend.counting = not self.paused
 
-    def notify(self, level: str, message: str, source: str) -> None:
-        """Keep a notice for a person, and log it."""
+    def notify(self, level: str, message: str, source: str, hint: str = "") -> None:
+        """Keep a notice for the user, and log it."""
         log.log(logging.WARNING if level == "warning" else logging.INFO, "%s: %s", source, safe_line(message))
-        self.notices.append(Notice(level, message, source))
+        self.notices.append(Notice(level, message, source, hint))
 
     def _tell_settings(self) -> None:
         """Keep a notice of what the user should know of the settings, each sentence once in a session."""
@@ -332,6 +333,12 @@ class SessionLife:
         """Return what the caller said of a folder; a yes is for the folder that the session was opened in."""
         return self._trust if not self._trust or real_folder(folder) == self._trust_folder else None
 
+    def read_settings(self, cwd: str | None = None) -> Settings:
+        """Return the settings as files and environment give them now, for a folder, under what was given in code."""
+        given = {name: entry.value for name, entry in self.settings.session.items()}
+        folder = cwd or self.cwd
+        return load_settings(self.agent_dir, folder, self.env, given, trust=self._trust_of(folder))
+
     def rebind(self, cwd: str | os.PathLike[str] | None = None, changes: Mapping[str, object] | None = None) -> None:
         """Go on in another folder or another scope, with the project settings that belong to it.
 
@@ -352,9 +359,7 @@ class SessionLife:
         folder = self.cwd
         if cwd is not None:
             folder = check_path(resolve_path(typed_path(os.fspath(cwd), self.env)), "the project folder")
-        given = {name: entry.value for name, entry in self.settings.session.items()}
-        settings = load_settings(self.agent_dir, folder, self.env, given, trust=self._trust_of(folder))
-        settings = settings.with_overrides(with_absolute_paths(changes or {}))
+        settings = self.read_settings(folder).with_overrides(with_absolute_paths(changes or {}))
         if self.paused:
             self._pause.leave(self.messages)
         log = self._pause.kept(self.messages)

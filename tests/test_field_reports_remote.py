@@ -433,29 +433,26 @@ def test_g6_a_batch_that_is_sent_again_has_the_same_id(opened: Open, stub: StubS
     assert bodies[0] == bodies[1] == bodies[2]
 
 
-class Interrupting:
-    """Stands for a person at the keyboard: the first send is broken off."""
+def interrupt_next_send(session: MemorySession) -> None:
+    """Break off the next send, as Ctrl-C does while an answer is awaited."""
+    carrier: Any = service(session).service
+    usual = carrier.send
 
-    def __init__(self, session: MemorySession) -> None:
-        backend = service(session)
-        self._send = backend.queue._send
-        backend.queue._send = self
+    def send(*_: Any) -> None:
+        carrier.send = usual
+        raise KeyboardInterrupt
 
-    def __call__(self, *given: Any) -> str | None:
-        service_send, self._send = self._send, self._send
-        if not getattr(self, "done", False):
-            self.done = True
-            raise KeyboardInterrupt
-        return service_send(*given)
+    carrier.send = send
 
 
 def test_g5_ctrl_c_while_a_session_closes_tells_what_is_lost(opened: Open, stub: StubServer) -> None:
     session = opened(stub.url)
     session.retain(["one", "two"])
-    Interrupting(session)
+    interrupt_next_send(session)
     with pytest.raises(KeyboardInterrupt):
         session.close()
-    assert [notice.text for notice in session.notices] == ["2 memories were not sent to the Hindsight bank omp"]
+    told = "2 memories may or may not have arrived in the Hindsight bank omp"
+    assert [notice.text for notice in session.notices] == [told]
     assert session.backend is None
 
 
@@ -463,7 +460,7 @@ def test_g5_ctrl_c_while_a_session_closes_tells_what_is_lost(opened: Open, stub:
 def test_g5_ctrl_c_while_a_session_moves_leaves_it_where_it_was(opened: Open, stub: StubServer) -> None:
     session = opened(stub.url)
     session.retain("one")
-    Interrupting(session)
+    interrupt_next_send(session)
     with pytest.raises(KeyboardInterrupt):
         session.rebind(None, {"hindsight.scoping": "per-project"})
     backend = service(session)

@@ -281,22 +281,30 @@ _CURATE = (
         flags=(Flag("dry-run", "only say how many there are"),),
     ),
 )
+_RESEND = (
+    Flag("resend", "also send again what failed"),
+    Flag("unknown", "with --resend: also what may have arrived already, at the risk of storing it twice"),
+    Flag("moved-from", "with --resend: send what was queued for this address to the present one", "URL"),
+)
+
 _SERVER = (
     Command(
         "queue",
         "",
-        "Show what is waiting for the Hindsight server or is not known to have arrived there.",
+        "Show what is waiting for a Hindsight server or is not known to have arrived there, of all kernels.",
         Group.SERVER,
+        flags=(
+            *_RESEND,
+            Flag("drop", "delete items that are not to be sent: their numbers with commas between, or all", "ITEMS"),
+            Flag("yes", "with --drop: really do it"),
+        ),
     ),
     Command(
         "flush",
         "",
         "Send the Hindsight queue now, or finish background work on local banks.",
         Group.SERVER,
-        flags=(
-            Flag("resend", "also send again what failed"),
-            Flag("unknown", "with --resend: also what may have arrived already, at the risk of storing it twice"),
-        ),
+        flags=_RESEND,
     ),
     Command(
         "operations",

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ipy_memory import js
 from ipy_memory.model import Hit, ScoreParts
 
 
@@ -46,6 +47,24 @@ def reflected(answer: Any) -> Any:
     """Return the memories that a synthesis says it is based on (only some servers say)."""
     based_on = answer.get("based_on") if isinstance(answer, dict) else None
     return based_on.get("memories") if isinstance(based_on, dict) else None
+
+
+def unconfirmed(answer: Any, bank: str, sent: int) -> str | None:
+    """Return why an answer to a retain does not confirm that all items were taken on; ``None`` where it does.
+
+    The documented form says ``success``, ``bank_id``, ``items_count`` and ``async``. What an intermediary answers in
+    the server's place (a page of HTML, an empty body) says none of it.
+    """
+    if not isinstance(answer, dict) or answer.get("success") is not True:
+        return "the answer is not what a Hindsight server gives"
+    count = answer.get("items_count")
+    if not isinstance(count, int) or isinstance(count, bool):
+        return "the answer does not say how many memories the server took on"
+    if count != sent:
+        return f"{'partial: ' if 0 < count < sent else ''}the server took on {count} of {sent} memories"
+    if answer.get("bank_id") not in (None, bank, js.well_formed(bank)):
+        return "the answer is about another bank"
+    return None
 
 
 def _text(value: Any) -> str | None:

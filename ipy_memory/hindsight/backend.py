@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory import js, text
-from ipy_memory.errors import MemoryToolkitError, safe_line
+from ipy_memory import js, process, text
+from ipy_memory.errors import MemoryToolkitError, OutboxError, safe_line
 from ipy_memory.hindsight import blocks, report
 from ipy_memory.hindsight.alias import HindsightAlias
 from ipy_memory.hindsight.notes import filter_words
 from ipy_memory.hindsight.one_bank import OneBank
-from ipy_memory.hindsight.queue import FlushReport, QueueRow, RetainQueue
+from ipy_memory.hindsight.queue import FlushReport, QueueRow, RetainQueue, UnconfirmedError, reasons
 from ipy_memory.hindsight.retention import AutoRetention
 from ipy_memory.hindsight.service import KnownBanks, Service, is_long
 from ipy_memory.hindsight.snapshot import ModelSnapshot
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from ipy_memory.clock import Clock, IdSource, Timers
+    from ipy_memory.hindsight.outbox import Outbox
     from ipy_memory.http import Transport
     from ipy_memory.model import Answer, Hit, RetainItem
     from ipy_memory.scoping.hindsight import HindsightScope
@@ -37,15 +38,20 @@ if TYPE_CHECKING:
 REMEMBERED_HITS = 1_000
 """So many recalled texts are remembered, to notice when one of them is retained again."""
 
-Notify = Callable[[str, str, str], None]
-"""Tells a person something: level, text, source."""
+SOURCE, OWN_SOURCE = "Hindsight", "ipy_memory"
+"""Whose a notice is: the agent would give it too, or this package alone does."""
+
+KEPT = "kept: see %memory queue"
+
+Notify = Callable[[str, str, str, str], None]
+"""Tells the user something: level, text, source, hint."""
 
 log = logging.getLogger("ipy_memory.hindsight")
 
 
-def log_notice(level: str, message: str, source: str) -> None:
+def log_notice(level: str, message: str, source: str, hint: str) -> None:
     """Write a notice to the log: what happens where nobody else listens."""
-    log.log(logging.WARNING if level == "warning" else logging.INFO, "%s: %s", source, message)
+    log.log(logging.WARNING if level == "warning" else logging.INFO, "%s: %s (%s)", source, message, hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,9 @@ class HindsightBackend:
     Parameters
     ----------
     config, scope
-        As resolved when the session starts (S-13).
+        As resolved when the session starts.
+    outbox
+        Keeps what is acknowledged until the server has confirmed it.
     session_id
         Stored with everything this session retains.
     clock, ids, timers
@@ -91,6 +99,7 @@ class HindsightBackend:
         self,
         config: HindsightConfig,
         scope: HindsightScope,
+        outbox: Outbox,
         *,
         session_id: str,
         clock: Clock,
@@ -112,12 +121,13 @@ class HindsightBackend:
         self._started = started
         self._resumed = resumed
         self._latest_ms = 0
-        self._earlier: list[tuple[RetainQueue, Service]] = []
+        self._outbox = outbox
+        self._earlier: list[RetainQueue] = []
         self._closed = False
         self._recalled: dict[str, None] = {}
         self.known_banks = KnownBanks()
         self._enter(config, scope, self._again() if resumed else None)
-        atexit.register(self._at_exit)
+        self._cancel_exit = process.at_exit(self._at_exit)
 
     def _again(self) -> int:
         """Return the instant of a new start, each time another: every start begins a document of its own."""
@@ -128,7 +138,8 @@ class HindsightBackend:
         self.config = config
         self.service = Service(config, scope, self.known_banks, tz=self._clock.tz, transport=self._transport)
         self.queue = RetainQueue(
-            self.service.send,
+            self.service,
+            self._outbox,
             clock=self._clock,
             ids=self._ids,
             timers=self._timers,
@@ -140,7 +151,12 @@ class HindsightBackend:
         self.last_recall_snippet: str | None = None
         self._again_ms = again_ms
         self.retention = AutoRetention(
-            self.service, clock=self._clock, started=self._started, again_ms=again_ms, resumed=self._resumed
+            self.service,
+            clock=self._clock,
+            started=self._started,
+            again_ms=again_ms,
+            resumed=self._resumed,
+            odd=self._report_odd_document,
         )
         self._first_turn: object | None = object()
 
@@ -197,12 +213,12 @@ class HindsightBackend:
         redacted = duplicates = 0
         for item in items:
             content, found = redact_counted(item.content)
-            context, more = (None, 0) if item.context is None else redact_counted(item.context)
+            context, more = (self.config.retain_context, 0) if item.context is None else redact_counted(item.context)
             redacted += found + more
             duplicates += content in self._recalled
             clean.append((content, context))
         long = 0 if self.config.safe_retain else sum(is_long(content) for content, _ in clean)
-        self.queue.add(clean, session_id)
+        self.queue.add(clean, session_id, self.scope.retain_tags)
         return Receipt(
             len(items),
             self.retain_bank,
@@ -222,28 +238,29 @@ class HindsightBackend:
         return self.queue.flush()
 
     def queue_rows(self) -> list[QueueRow]:
-        """Return what is not known to have arrived, of banks that the session has left too."""
-        queues = [queue for queue, _ in self._earlier]
-        return [row for queue in [*queues, self.queue] for row in queue.rows()]
+        """Return every item of the outbox, which is not known to have arrived: those of other sessions too."""
+        return self.queue.rows()
 
-    def resend(self, *, unknown: bool = False) -> FlushReport:
-        """Send again by hand what failed, each to its own bank; ``unknown`` includes what may already have arrived."""
-        sent = self.queue.resend(unknown=unknown)
-        for queue, service in self._earlier:
-            sent += queue.resend(unknown=unknown)
-            service.client.close()
-        self._earlier = [one for one in self._earlier if one[0].unsent()]
-        return sent
+    def resend(self, *, unknown: bool = False, moved_from: str | None = None) -> FlushReport:
+        """Send again by hand what failed, each item to its own bank (see :meth:`RetainQueue.resend`)."""
+        return self.queue.resend(unknown=unknown, moved_from=moved_from)
+
+    def _count_unsent(self) -> int | str:
+        try:
+            return self._outbox.count()
+        except OutboxError as error:
+            return str(error)
 
     def status(self) -> Mapping[str, Any]:
-        """Return what a person wants to know; never a secret (E-03)."""
+        """Return what the user wants to know; never a secret."""
         return {
             "scope": self.config.scoping,
             "banks": [self.retain_bank],
             "server": self.service.client.origin,
             "tags": list(self.scope.retain_tags or ()),
             "filter": filter_words(self.scope.recall_tags, self.scope.tags_match),
-            "unsent": len(self.queue_rows()),
+            "unsent": self._count_unsent(),
+            "queue": "closed: nothing is stored any more" if self._closed else None,
         }
 
     def stats(self) -> str:
@@ -257,7 +274,16 @@ class HindsightBackend:
     def _report_failure(self, count: int, error: Exception) -> None:
         status = getattr(error, "status_code", None)
         log.warning("Hindsight: retain of %d items in bank %s failed (status %s)", count, self.retain_bank, status)
-        self._notify("warning", blocks.failure_notice(count, error), "Hindsight")
+        hint = "; ".join([*reasons(error), KEPT])
+        if isinstance(error, UnconfirmedError):
+            # For the agent this was a success.
+            self._notify("warning", blocks.unconfirmed_notice(count, error), OWN_SOURCE, hint)
+        else:
+            self._notify("warning", blocks.failure_notice(count, error), SOURCE, hint)
+
+    def _report_odd_document(self, problem: str) -> None:
+        hint = "check that hindsight.apiUrl is the address of a Hindsight server"
+        self._notify("warning", blocks.odd_document_notice(self.retain_bank, problem), OWN_SOURCE, hint)
 
     # ---- a session's life
 
@@ -326,7 +352,7 @@ class HindsightBackend:
         self.force_retain(messages)
 
     def follow(self, settings: Settings, cwd: str) -> bool:
-        """Begin anew on another bank when what names it has changed, and only then (S-13)."""
+        """Begin again on another bank when what names it has changed, and only then."""
         config = hindsight_config(settings)
         if _named(config) == _named(self.config):
             return False
@@ -346,14 +372,22 @@ class HindsightBackend:
         self.retention.begin_after(messages)
         return True
 
-    def rescope(self, config: HindsightConfig, scope: HindsightScope, again_ms: int | None = None) -> None:
-        """Send what waits to the old bank, then begin anew on another; known banks stay known (S-13).
+    def reconnect(self, settings: Settings) -> None:
+        """Go on with the address and the key that the settings give now; what waits stays with the old address."""
+        now = hindsight_config(settings)
+        config = replace(self.config, api_url=now.api_url, api_token=now.api_token)
+        if config != self.config:
+            self.known_banks = KnownBanks()
+            self.rescope(config, self.scope)
 
-        An interrupt meanwhile leaves the session on the old bank.
+    def rescope(self, config: HindsightConfig, scope: HindsightScope, again_ms: int | None = None) -> None:
+        """Send what waits to the old bank, then begin again on another; known banks stay known.
+
+        An interrupt leaves the session on the old bank.
         """
         old_service, old_queue = self.service, self.queue
         try:
-            old_queue.close(config.retain_timeout_ms)
+            old_queue.close(self.config.retain_timeout_ms)
         except BaseException:
             old_queue.reopen()
             raise
@@ -361,15 +395,15 @@ class HindsightBackend:
         old_service.client.close()
         self._enter(config, scope, self._again_ms if again_ms is None else again_ms)
         if unsent := old_queue.unsent():
-            self._earlier.append((old_queue, old_service))
-            self._report_unsent(unsent, old_service.bank)
+            self._earlier.append(old_queue)
+            self._report_unsent(blocks.unsent_notice(unsent, old_service.bank))
 
     def begin_after(self, messages: Sequence[Message]) -> None:
         """Leave a conversation so far to the banks that hold it already."""
         self.retention.begin_after(messages)
 
     def clear(self) -> str:
-        """Send what waits and drop the local state; return the warning that the server's bank stays (A-11)."""
+        """Send what waits and drop the local state; return the warning that the server's bank stays."""
         self.close()
         return blocks.cleared_notice(self.retain_bank)
 
@@ -382,30 +416,34 @@ class HindsightBackend:
         self.close()
 
     def close(self) -> None:
-        """Send what waits, within the retain time-out, and let go of connections; harmless when repeated."""
+        """Send what waits, within the retain time-out, and close connections; harmless when repeated."""
         if self._closed:
             return
         self._closed = True
-        atexit.unregister(self._at_exit)
+        self._cancel_exit()
         self.models.stop()
         try:
             self.queue.close(self.config.retain_timeout_ms)
         finally:
-            # Also when the wait was interrupted: what is lost is told.
-            self._report_unsent(len(self.queue_rows()), self.retain_bank)
+            # Also when the wait was interrupted.
+            self._report_unsent(self._own_unsent())
             self.service.client.close()
             self.models.wait_for_end()
 
-    def _report_unsent(self, count: int, bank: str) -> None:
-        if count:
-            self._notify("warning", blocks.unsent_notice(count, bank), "Hindsight")
+    def _own_unsent(self) -> str:
+        counts = sum((queue.unsent() for queue in (*self._earlier, self.queue)), Counter[str]())
+        return blocks.unsent_notice(counts, self.retain_bank)
+
+    def _report_unsent(self, notice: str) -> None:
+        if notice:
+            self._notify("warning", notice, OWN_SOURCE, KEPT)
 
     def _at_exit(self) -> None:
         self.close()
-        if count := len(self.queue_rows()):
+        if notice := self._own_unsent():
             # A kernel's own stderr has lost its thread by now, and would answer with a traceback.
             stderr = sys.__stderr__ or sys.stderr
-            stderr.write(f"ipy_memory: {blocks.unsent_notice(count, self.retain_bank)}\n")
+            stderr.write(f"ipy_memory: {notice} – {KEPT}\n")
 
 
 def _connection(config: HindsightConfig) -> tuple[str | None, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ipy_memory import text
 from ipy_memory.model import Hit
@@ -39,14 +39,32 @@ def instructions(*cached: str | None) -> str:
 
 
 def failure_notice(count: int, error: Exception) -> str:
-    """Return what a person is told of a batch that was not sent (Q-09)."""
+    """Return what the user is told of a batch that was not sent."""
     return f"Memory retention failed for {count} {'memory' if count == 1 else 'memories'}: {error}"
 
 
-def unsent_notice(count: int, bank: str) -> str:
-    """Return what a person is told of items that could not be sent before the end."""
-    noun = "memory was" if count == 1 else "memories were"
-    return f"{count} {noun} not sent to the Hindsight bank {bank}"
+def unsent_notice(counts: Mapping[str, int], bank: str) -> str:
+    """Return what the user is told at the end of items that are not known to have arrived, by state; empty for none."""
+    unknown = counts.get("unknown", 0)
+    unsent = sum(counts.values()) - unknown
+    parts = []
+    if unsent:
+        noun = "memory was" if unsent == 1 else "memories were"
+        parts.append(f"{unsent} {noun} not sent to the Hindsight bank {bank}")
+    if unknown:
+        noun = "memory" if unknown == 1 else "memories"
+        parts.append(f"{unknown} {noun} may or may not have arrived in the Hindsight bank {bank}")
+    return "; ".join(parts)
+
+
+def unconfirmed_notice(count: int, error: Exception) -> str:
+    """Return what the user is told of a batch that the server answered with something else than a confirmation."""
+    return f"{count} {'memory' if count == 1 else 'memories'} may not have been stored: {error}"
+
+
+def odd_document_notice(bank: str, problem: str) -> str:
+    """Return what the user is told of a conversation that the server may not have stored."""
+    return f"The conversation may not have been stored in bank {bank}: {problem}"
 
 
 def long_items_note(count: int) -> str:

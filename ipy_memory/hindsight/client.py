@@ -93,6 +93,11 @@ class HindsightClient:
         """Scheme, host and port of the server, without what may be secret."""
         return self._wire.origin
 
+    @property
+    def address(self) -> str:
+        """The server as far as it tells it from others; what was queued for one is not sent to another."""
+        return self._wire.address
+
     def close(self) -> None:
         """Close every connection; a later call opens a new one."""
         self._wire.close()

@@ -1,81 +1,88 @@
-"""The queue in front of a Hindsight bank: what waits, when it is sent, and what became of it (Q-01 to Q-10).
+"""The queue in front of a Hindsight bank: when waiting items are sent, and what became of them.
 
-A batch is *sealed* when it is full or when somebody flushes; a sealed batch is sent by whoever comes first, the timer's
-thread or the caller that flushes. At most one batch is on its way at any time, so none is sent twice or left behind.
+The items themselves are in the outbox; the queue decides when they travel. A batch is *sealed* when it is full or when
+somebody flushes. A sealed batch is sent by the first to come, the timer's thread or the caller that flushes. At most
+one batch is on its way at any time, so none is sent twice or left behind.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from ipy_memory import jsdate
-from ipy_memory.errors import HindsightError, MemoryToolkitError
+from ipy_memory import jsdate, process
+from ipy_memory.errors import HindsightError, MemoryToolkitError, OutboxError
+from ipy_memory.hindsight.outbox import FAILED, UNKNOWN, WAITING, Item, Outbox, Owner, Queued
 from ipy_memory.js import clip
 
 if TYPE_CHECKING:
     from ipy_memory.clock import Clock, IdSource, Timers
 
 RETAIN_FLUSH_BATCH_SIZE = 16
-"""So many waiting items are sent at once (Q-01)."""
+"""So many waiting items are sent at once."""
 
 RETAIN_FLUSH_INTERVAL_MS = 5_000
-"""Fewer than that wait this long, counted from the first (Q-02)."""
+"""Fewer than that wait this long, counted from the first."""
 
 PREVIEW_UNITS = 80
 """Length of the text that a queue's row shows."""
 
-_KEPT = {"failed", "unknown"}
-_ENDED = {"sent", "dropped", *_KEPT}
-
 CLOSED = "Hindsight retain queue is closed."
 
+_SENT, _LEFT = "sent", "left"
+_OVER = {_SENT, _LEFT, FAILED, UNKNOWN}
+_Any = TypeVar("_Any")
+
 log = logging.getLogger("ipy_memory.hindsight")
-
-
-@dataclass(frozen=True, slots=True)
-class Queued:
-    """One item that was handed in: what to store, for which session, and when it came (Q-03)."""
-
-    content: str
-    context: str | None
-    session_id: str
-    at_ms: int
 
 
 @dataclass(slots=True, eq=False)
 class Batch:
     """Items that travel in one request; the operation id stays the same however often they are sent."""
 
-    items: Sequence[Queued]
-    operation_id: str | None = None
-    state: str = "waiting"
-    error: Exception | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class QueueRow:
-    """One item as a person may see it: ``state`` is waiting, sending, failed or unknown."""
-
-    state: str
-    queued_at: str
-    text: str
+    bank: str
+    ids: Sequence[int]
+    name: str
+    states: frozenset[str]
+    operation_id: str | None
+    state: str = WAITING
     error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
+class QueueRow:
+    """One item as the user sees it: ``state`` is waiting, sending, failed or unknown."""
+
+    state: str
+    queued_at: str
+    text: str
+    error: str | None
+    item: int
+    bank: str
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
 class FlushReport:
-    """What one flush did: ``operations`` are the server's ids for the work that it took on."""
+    """What one flush did: ``operations`` are the server's ids for work on the session's bank, ``banks`` who got any."""
 
     sent: int = 0
     failed: int = 0
     operations: tuple[str, ...] = ()
+    banks: tuple[str, ...] = ()
 
     def __add__(self, other: FlushReport) -> FlushReport:
-        return FlushReport(self.sent + other.sent, self.failed + other.failed, self.operations + other.operations)
+        return FlushReport(
+            self.sent + other.sent,
+            self.failed + other.failed,
+            self.operations + other.operations,
+            tuple(dict.fromkeys(self.banks + other.banks)),
+        )
 
 
 TimeLeft = Callable[[], float | None]
@@ -83,21 +90,39 @@ TimeLeft = Callable[[], float | None]
 
 
 class Sender(Protocol):
-    """What carries a batch to the server."""
+    """What carries batches to one server."""
 
-    def __call__(self, items: Sequence[Queued], operation_id: str | None, left: TimeLeft) -> str | None:
+    @property
+    def address(self) -> str:
+        """The server that items are bound to."""
+        ...
+
+    @property
+    def bank(self) -> str:
+        """The bank that new items are bound to."""
+        ...
+
+    def prepare(self, bank: str, left: TimeLeft) -> None:
+        """Do what must come first; nothing of the items is sent."""
+        ...
+
+    def send(self, bank: str, items: Sequence[Queued], operation_id: str | None, left: TimeLeft) -> str | None:
         """Send the items and return the server's operation id, if it names one."""
         ...
 
 
+class UnconfirmedError(HindsightError):
+    """The server answered a retain with a success that does not say that it took the items on."""
+
+
 @dataclass(slots=True)
 class _State:
-    open: list[Queued] = field(default_factory=list)
+    open: list[int] = field(default_factory=list)
     sealed: Batch | None = None
     more: bool = False
     stop_timer: Callable[[], None] | None = None
     closed: bool = False
-    unsent: list[Batch] = field(default_factory=list)
+    over: list[Batch] = field(default_factory=list)
 
 
 class RetainQueue:
@@ -105,21 +130,24 @@ class RetainQueue:
 
     Parameters
     ----------
-    send
-        Carries a batch to the server.
+    sender
+        Carries batches to the server.
+    outbox
+        Keeps the items until they are sent.
     clock, ids, timers
         Time, the ids of repeatable batches, and what sends a batch that has waited long enough.
     owned
-        Whether the session still has this state; a batch of a state that it gave up is dropped (Q-06).
+        Whether the session still has this state; what a state waits with that it gave up is not sent by it.
     failed
-        Told of every batch that was not sent: number of items and error (Q-09).
+        Called for every batch that was not sent: number of items and error.
     safe
         Give each batch an operation id and allow one repeat where the outcome is unknown.
     """
 
     def __init__(
         self,
-        send: Sender,
+        sender: Sender,
+        outbox: Outbox,
         *,
         clock: Clock,
         ids: IdSource,
@@ -128,30 +156,48 @@ class RetainQueue:
         failed: Callable[[int, Exception], None],
         safe: bool = False,
     ) -> None:
-        self._send = send
+        self._sender = sender
+        self._outbox = outbox
         self._clock = clock
         self._ids = ids
         self._timers = timers
         self._owned = owned
         self._failed = failed
         self._safe = safe
+        self._begin()
+        process.after_fork_in_child(self._begin_child)
+
+    def _begin(self) -> None:
         self._lock = threading.Lock()
         self._sending = threading.Lock()
         self._state = _State()
+        self._owner = Owner(self._sending.locked)
+        self._own: set[int] = set()
+        self._numbers = itertools.count(1)
+
+    def _begin_child(self) -> None:
+        """Begin with nothing in a forked child: what waits is the parent's."""
+        closed = self._state.closed
+        self._begin()
+        self._state.closed = closed
 
     def __len__(self) -> int:
         with self._lock:
             sealed = self._state.sealed
-            waiting = len(sealed.items) if sealed is not None and sealed.state == "waiting" else 0
-            return len(self._state.open) + waiting
+            return len(self._state.open) + (len(sealed.ids) if sealed is not None and sealed.state == WAITING else 0)
 
-    def add(self, items: Sequence[tuple[str, str | None]], session_id: str) -> None:
-        """Queue contents with their contexts; all or, when the queue is closed, none (Q-05)."""
+    def add(self, items: Sequence[tuple[str, str | None]], session_id: str, tags: Sequence[str] | None = None) -> None:
+        """Queue contents with their contexts; all or, when the queue is closed or the outbox refuses, none."""
         with self._lock:
             if self._state.closed:
                 raise MemoryToolkitError(CLOSED, hint="the session has ended; open another one")
-            for content, context in items:
-                self._state.open.append(Queued(content, context, session_id, self._clock.now_ms()))
+            now = self._clock.now_ms()
+            marks = None if tags is None else tuple(tags)
+            queued = [Queued(content, context, session_id, now, marks) for content, context in items]
+            added = self._outbox.add(self._sender.address, self._sender.bank, queued, self._owner, now)
+            self._own.update(added)
+            for id_ in added:
+                self._state.open.append(id_)
                 self._schedule()
 
     def _schedule(self) -> None:
@@ -171,8 +217,16 @@ class RetainQueue:
             state.stop_timer()
             state.stop_timer = None
         if state.open:
-            sealed = Batch(tuple(state.open), self._ids.uuid() if self._safe else None)
+            sealed = self._batch(self._sender.bank, state.open)
             state.open, state.sealed = [], sealed  # in one step: an interrupt leaves each item in one place
+
+    def _batch(
+        self, bank: str, ids: Sequence[int], states: Iterable[str] = (WAITING,), operation_id: str | None = None
+    ) -> Batch:
+        name = f"{self._owner.token.rpartition('/')[2]}-{next(self._numbers)}"
+        if operation_id is None and self._safe:
+            operation_id = self._ids.uuid()
+        return Batch(bank, tuple(ids), name, frozenset(states), operation_id)
 
     def _on_timer(self) -> None:
         with self._lock:
@@ -182,35 +236,44 @@ class RetainQueue:
 
     def _run(self) -> None:
         """Send what is due, on the timer's thread."""
+        report = FlushReport()
         with self._sending:
             while batch := self._next(everything=False):
-                self._deliver(batch, _no_end)
+                report += self._deliver(batch, _no_end)
+            if report.sent and not report.failed:
+                self._deliver_left_over(_no_end)
 
     def flush(self, limit_ms: float | None = None) -> FlushReport:
-        """Send everything that waits, and wait for what is on its way (Q-04).
+        """Send everything that waits, and wait for what is on its way.
 
-        ``limit_ms`` bounds the whole; what does not fit stays, can be seen, and can be sent later.
+        What an ended session of the same bank has left untried is sent too. ``limit_ms`` bounds the whole; what does
+        not fit stays, can be seen, and can be sent later.
         """
+        return self._flush_all(limit_ms, left_over=True)
+
+    def _flush_all(self, limit_ms: float | None, *, left_over: bool) -> FlushReport:
         if limit_ms is None:
             # A plain ``with``, so that an interrupt at any point gives the lock back.
             with self._sending:
-                return self._flush(_no_end)
+                return self._flush(_no_end, left_over=left_over)
         left = self._until(self._clock.now_ms() + limit_ms)
         if not self._sending.acquire(timeout=min(max(0.0, limit_ms / 1000), threading.TIMEOUT_MAX)):
             return FlushReport()
         try:
-            return self._flush(left)
+            return self._flush(left, left_over=left_over)
         finally:
             self._sending.release()
 
-    def _flush(self, left: TimeLeft) -> FlushReport:
+    def _flush(self, left: TimeLeft, *, left_over: bool) -> FlushReport:
         report = FlushReport()
         try:
-            while (rest := left()) is None or rest > 0:
+            while _is_time(left):
                 batch = self._next(everything=True)
                 if batch is None:
                     break
                 report += self._deliver(batch, left)
+            if not report.failed and (left_over or report.sent):
+                report += self._deliver_left_over(left)
         finally:
             self._resume()
         return report
@@ -219,7 +282,7 @@ class RetainQueue:
         return lambda: end_ms - self._clock.now_ms()
 
     def _resume(self) -> None:
-        """See to it that what an interrupted flush left behind is sent in its time."""
+        """Have what an interrupted flush left behind sent in its time."""
         with self._lock:
             state = self._state
             if state.closed:
@@ -232,89 +295,184 @@ class RetainQueue:
     def _next(self, *, everything: bool) -> Batch | None:
         with self._lock:
             state = self._state
-            if state.sealed is not None and state.sealed.state in _ENDED:
+            if state.sealed is not None:
                 self._settle(state.sealed)
+            self._record()
             if state.sealed is None and (everything or state.more):
                 self._seal()
             state.more = state.more and bool(state.open)
-            if state.sealed is not None:
-                state.sealed.state = "sending"
             return state.sealed
 
+    def _deliver_left_over(self, left: TimeLeft) -> FlushReport:
+        """Send what waits for this bank and belongs to no living queue; the first failure ends it."""
+        report = FlushReport()
+        if not self._owned():
+            return report
+        try:
+            ids = self._outbox.waiting(self._sender.address, self._sender.bank, self._clock.now_ms(), self._owner)
+        except OutboxError as error:
+            log.warning("Hindsight: %s", error)
+            return report
+        held = self._held()
+        for part in _parts([id_ for id_ in ids if id_ not in held]):
+            if report.failed or not _is_time(left):
+                break
+            report += self._deliver(self._batch(self._sender.bank, part), left)
+        return report
+
+    def _held(self) -> set[int]:
+        """Return the ids of the items whose turn comes by itself."""
+        with self._lock:
+            state = self._state
+            return {*state.open, *(state.sealed.ids if state.sealed is not None else ())}
+
     def _deliver(self, batch: Batch, left: TimeLeft) -> FlushReport:
-        """Send one batch; whatever happens, it is then either done or among the unsent."""
-        batch.state, batch.error = "sending", None
+        """Send one batch; in the end it is done, its fate is in the outbox, or it waits on there."""
+        count = len(batch.ids)
         try:
             if not self._owned():
-                log.warning("Hindsight: dropped %d queued items of a session that moved on", len(batch.items))
-                batch.state = "dropped"
+                log.warning("Hindsight: dropped %d queued items of a session that moved on", count)
+                batch.state = _LEFT
+                self.release()
                 return FlushReport()
-            operation, batch.state = self._attempt(batch, left), "sent"
-            return FlushReport(len(batch.items), 0, (operation,) if operation else ())
-        except Exception as error:  # noqa: BLE001  every failure becomes one notice; the batch stays to be seen
-            batch.error = error
-            batch.state = "unknown" if getattr(error, "unknown", False) else "failed"
-            self._failed(len(batch.items), error)
-            return FlushReport(0, len(batch.items))
+            self._sender.prepare(batch.bank, left)
+            # From here on a crash leaves items that may have arrived.
+            items = self._claimed(batch)
+            count = len(items)
+            operation = self._attempt(batch, [item.queued for item in items], left) if items else None
+            batch.state = _SENT
+            named = (operation,) if operation and batch.bank == self._sender.bank else ()
+            return FlushReport(count, 0, named, (batch.bank,) if count else ())
+        except Exception as error:  # noqa: BLE001  every failure becomes one notice; the items stay to be seen
+            batch.error = _in_full(error)
+            if batch.state == WAITING:
+                batch.state = _LEFT
+            else:
+                batch.state = UNKNOWN if getattr(error, "unknown", False) else FAILED
+            self._failed(count, error)
+            return FlushReport(0, count)
         except BaseException:
-            if batch.state == "sending":
-                batch.state = "unknown"
+            if batch.state not in {WAITING, *_OVER}:
+                batch.state = UNKNOWN
             raise
         finally:
             with self._lock:
                 self._settle(batch)
 
-    def _settle(self, batch: Batch) -> None:
-        """Put a batch where its state belongs; may be repeated after an interrupt."""
-        unsent = self._state.unsent
-        if batch.state in _KEPT and batch not in unsent:
-            unsent.append(batch)
-        elif batch.state not in _KEPT and batch in unsent:
-            unsent.remove(batch)
-        if self._state.sealed is batch:
-            self._state.sealed = None
+    def _claimed(self, batch: Batch) -> list[Item]:
+        items = self._outbox.claim(
+            batch.ids,
+            batch.states,
+            self._owner,
+            server=self._sender.address,
+            batch=batch.name,
+            operation_id=batch.operation_id,
+            now_ms=self._clock.now_ms(),
+        )
+        batch.ids, batch.state = tuple(item.id for item in items), "sending"
+        return items
 
-    def _attempt(self, batch: Batch, left: TimeLeft) -> str | None:
+    def _attempt(self, batch: Batch, items: Sequence[Queued], left: TimeLeft) -> str | None:
         try:
-            return self._send(batch.items, batch.operation_id, left)
+            return self._sender.send(batch.bank, items, batch.operation_id, left)
+        except UnconfirmedError:
+            raise
         except HindsightError as error:
             if batch.operation_id is None or not error.unknown:
                 raise
-            return self._send(batch.items, batch.operation_id, left)
+            return self._sender.send(batch.bank, items, batch.operation_id, left)
 
-    def resend(self, *, unknown: bool = False) -> FlushReport:
-        """Send again what failed, and on request also what may already have arrived."""
-        states = _KEPT if unknown or self._safe else {"failed"}
+    def _settle(self, batch: Batch) -> None:
+        """Take a batch that is over out of the queue and note its end; may be repeated after an interrupt."""
+        if batch.state not in _OVER:
+            return
+        if batch.state != _LEFT and batch not in self._state.over:
+            end = (None if batch.state == _SENT else batch.state, batch.error)
+            self._owner.ended.update(dict.fromkeys(batch.ids, end))
+            self._state.over.append(batch)
+        if self._state.sealed is batch:
+            self._state.sealed = None
+        self._record()
+
+    def _record(self) -> None:
+        """Write down what the outbox does not say yet."""
+        for batch in tuple(self._state.over):
+            try:
+                if batch.state == _SENT:
+                    self._outbox.delete(batch.ids)
+                else:
+                    self._outbox.end(batch.ids, batch.state, batch.error)
+            except OutboxError as error:
+                # It is tried again with the next batch; until then this process knows.
+                log.warning("Hindsight: %s", error)
+                return
+            if batch.state == _SENT:
+                self._own.difference_update(batch.ids)
+            for id_ in batch.ids:
+                self._owner.ended.pop(id_, None)
+            self._state.over.remove(batch)
+
+    def resend(self, *, unknown: bool = False, moved_from: str | None = None) -> FlushReport:
+        """Send again what failed and what nobody sends, each item to its own bank.
+
+        Parameters
+        ----------
+        unknown
+            Also what may have arrived already.
+        moved_from
+            Send what was queued for this server to the present one.
+
+        Raises
+        ------
+        OutboxError
+            The outbox cannot be used.
+        """
         report = FlushReport()
         with self._sending:
-            with self._lock:
-                again = [batch for batch in self._state.unsent if batch.state in states]
-            for batch in again:
-                report += self._deliver(batch, _no_end)
+            if not self._owned():
+                return report
+            items = self._outbox.items(self._clock.now_ms(), own=self._owner, server=moved_from or self._sender.address)
+            held = self._held()
+            groups: dict[tuple[str, str | None], list[Item]] = {}
+            for item in items:
+                if item.id not in held and _is_repeatable(item, unknown=unknown):
+                    groups.setdefault((item.bank, item.batch), []).append(item)
+            for (bank, name), group in groups.items():
+                for part in _parts(group) if name is None else [group]:
+                    ids, states = [item.id for item in part], [item.state for item in part]
+                    report += self._deliver(self._batch(bank, ids, states, part[0].operation_id), _no_end)
         return report
 
     def rows(self) -> list[QueueRow]:
-        """Return every item that is not known to have arrived, oldest first."""
-        with self._lock:
-            state = self._state
-            sealed = [state.sealed] if state.sealed is not None and state.sealed not in state.unsent else []
-            batches = [*state.unsent, *sealed, Batch(list(state.open))]
-            return [_row(batch, item) for batch in batches for item in batch.items]
+        """Return every item of the outbox, oldest first: those of other sessions too."""
+        return rows(self._outbox, self._clock.now_ms())
 
-    def unsent(self) -> int:
-        """Return how many items are not known to have arrived."""
-        return len(self.rows())
+    def unsent(self) -> Counter[str]:
+        """Return how many of the items that were taken here are not known to have arrived, by state."""
+        try:
+            return Counter(row.state for row in self.rows() if row.item in self._own) if self._own else Counter()
+        except OutboxError:
+            return Counter({UNKNOWN: len(self._own)})
 
     def close(self, limit_ms: float | None = None) -> FlushReport:
-        """Refuse further items and send what waits."""
+        """Refuse further items, send what waits, and leave the rest to others."""
         with self._lock:
             self._state.closed = True
-        report = self.flush(limit_ms)
-        with self._lock:
-            if self._state.stop_timer is not None:
-                self._state.stop_timer()
-                self._state.stop_timer = None
-        return report
+        try:
+            return self._flush_all(limit_ms, left_over=False)
+        finally:
+            with self._lock:
+                if self._state.stop_timer is not None:
+                    self._state.stop_timer()
+                    self._state.stop_timer = None
+            self.release()
+
+    def release(self) -> None:
+        """Leave what is not sent to other sessions."""
+        try:
+            self._outbox.release(self._owner)
+        except OutboxError as error:
+            log.warning("Hindsight: %s", error)
 
     def reopen(self) -> None:
         """Take items again; what still waits is sent in its time."""
@@ -323,11 +481,48 @@ class RetainQueue:
         self._resume()
 
 
+def rows(outbox: Outbox, now_ms: int) -> list[QueueRow]:
+    """Return every item of an outbox as the user sees it, oldest first."""
+    return [
+        QueueRow(
+            item.state,
+            jsdate.iso(item.queued.at_ms),
+            clip(item.queued.content, PREVIEW_UNITS),
+            item.error,
+            item.id,
+            item.bank,
+            item.server,
+        )
+        for item in outbox.items(now_ms)
+    ]
+
+
+def reasons(error: Exception) -> list[str]:
+    """Return what an error says beside its exact message: the HTTP status, and what to do."""
+    status, hint = getattr(error, "status_code", None), getattr(error, "hint", None)
+    return [*([f"HTTP {status}"] if status is not None else []), *([hint] if hint else [])]
+
+
+def _in_full(error: Exception) -> str:
+    more = "; ".join(reasons(error))
+    return f"{error} ({more})" if more else str(error)
+
+
 def _no_end() -> None:
     return None
 
 
-def _row(batch: Batch, item: Queued) -> QueueRow:
-    error = batch.error
-    message = None if error is None else str(error)
-    return QueueRow(batch.state, jsdate.iso(item.at_ms), clip(item.content, PREVIEW_UNITS), message)
+def _is_time(left: TimeLeft) -> bool:
+    rest = left()
+    return rest is None or rest > 0
+
+
+def _parts(found: Sequence[_Any]) -> list[Sequence[_Any]]:
+    return [found[at : at + RETAIN_FLUSH_BATCH_SIZE] for at in range(0, len(found), RETAIN_FLUSH_BATCH_SIZE)]
+
+
+def _is_repeatable(item: Item, *, unknown: bool) -> bool:
+    """Return whether an item is sent again by hand; with an operation id a repeat does no harm."""
+    if item.state == UNKNOWN:
+        return unknown or item.operation_id is not None
+    return item.state == FAILED or (item.state == WAITING and item.free)

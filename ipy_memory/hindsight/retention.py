@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -98,11 +98,22 @@ class AutoRetention:
     resumed
         Whether another process may have stored a part of the conversation: what its documents hold is then looked
         up once, and only the rest is stored.
+    odd
+        Called with what is odd about a server's answer to a document; it counts as stored all the same, as the agent
+        takes it.
     """
 
     def __init__(
-        self, service: Service, *, clock: Clock, started: str | None, again_ms: int | None = None, resumed: bool = False
+        self,
+        service: Service,
+        *,
+        clock: Clock,
+        started: str | None,
+        again_ms: int | None = None,
+        resumed: bool = False,
+        odd: Callable[[str], None] = lambda _: None,
     ) -> None:
+        self._odd = odd
         self._service = service
         self._clock = clock
         self._started = started
@@ -172,12 +183,14 @@ class AutoRetention:
             content = window_text(messages, max(window, turns - self._due_from))
         if content is not None:
             started = None if self._started is None else parse_ms(self._started, self._clock.tz)
-            self._service.send_transcript(
+            problem = self._service.send_transcript(
                 redact(content),
                 document_id=document,
                 session_id=session_id,
                 started_ms=now if started is None else started,
             )
+            if problem is not None:
+                self._odd(problem)
             self._sent = sent
         self.last_turn = user_turns(messages)
         self._window = self._due_from = None

@@ -11,12 +11,13 @@ from ipy_memory.errors import HindsightError, MemoryToolkitError
 from ipy_memory.hindsight import answers
 from ipy_memory.hindsight.client import HindsightClient, Item, TimeLimits, items_of
 from ipy_memory.hindsight.notes import NO_SCORES, ODD_ANSWER, filter_words, recall_notes
+from ipy_memory.hindsight.queue import UnconfirmedError
 from ipy_memory.model import Answer
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-    from ipy_memory.hindsight.queue import Queued
+    from ipy_memory.hindsight.outbox import Queued
     from ipy_memory.http import Transport
     from ipy_memory.model import Hit
     from ipy_memory.scoping.hindsight import HindsightScope
@@ -166,41 +167,54 @@ class Service:
             attrs["scores"] = NO_SCORES
         return Answer(hits, synthesis, (self.bank,), tuple(notes), attrs)
 
-    def send(self, items: Sequence[Queued], operation_id: str | None, left: Callable[[], float | None]) -> str | None:
-        """Send a batch of the queue and return the server's id for the work (Q-06 to Q-08).
+    @property
+    def address(self) -> str:
+        """The server that queued items are bound to."""
+        return self.client.address
+
+    def prepare(self, bank: str, left: Callable[[], float | None]) -> None:
+        """Make the session's own bank before items are sent to it; another bank's missions are not ours to set."""
+        if bank == self.bank:
+            self.ensure_bank(left())
+
+    def send(
+        self, bank: str, items: Sequence[Queued], operation_id: str | None, left: Callable[[], float | None]
+    ) -> str | None:
+        """Send a batch of the queue and return the server's id for the work.
 
         With an operation id, long items are documents of their own.
+
+        Raises
+        ------
+        UnconfirmedError
+            The server does not say that it took all of them on.
         """
-        self.ensure_bank(left())
         answer = self.client.retain_batch(
-            self.bank,
-            [self._item(item, operation_id and f"{operation_id}-{index}") for index, item in enumerate(items)],
+            bank,
+            [_item(item, operation_id and f"{operation_id}-{index}") for index, item in enumerate(items)],
             async_=True,
             operation_id=operation_id,
             limit_ms=left(),
         )
-        taken = answer if isinstance(answer, dict) else {}
-        if taken.get("success") is False:
+        where = f"bank {bank} at {self.client.origin}"
+        if isinstance(answer, dict) and answer.get("success") is False and not answer.get("items_count"):
             raise HindsightError(
                 "retainBatch failed: the server says that it was no success",
-                where=self.where,
-                hint="the server's log says why; %memory flush --resend sends it again",
+                where=where,
+                hint="the server's log says why",
             )
-        operation = taken.get("operation_id")
+        if problem := answers.unconfirmed(answer, bank, len(items)):
+            raise UnconfirmedError(
+                f"retainBatch: {problem}",
+                unknown=True,
+                where=where,
+                hint="check that hindsight.apiUrl is the address of a Hindsight server",
+            )
+        operation = answer.get("operation_id")
         return operation if isinstance(operation, str) else None
 
-    def _item(self, item: Queued, document_id: str | None) -> Item:
-        return Item(
-            item.content,
-            timestamp=item.at_ms,
-            context=self.config.retain_context if item.context is None else item.context,
-            metadata={"session_id": item.session_id},
-            document_id=document_id if is_long(item.content) else None,
-            tags=self.scope.retain_tags,
-        )
-
-    def send_transcript(self, text: str, *, document_id: str, session_id: str, started_ms: float) -> None:
-        """Send a transcript as one document (A-06)."""
+    def send_transcript(self, text: str, *, document_id: str, session_id: str, started_ms: float) -> str | None:
+        """Send a transcript as one document; return what is odd about the answer, if anything is."""
         self.ensure_bank()
         item = Item(
             text,
@@ -210,7 +224,8 @@ class Service:
             document_id=document_id,
             tags=self.scope.retain_tags,
         )
-        self.client.retain(self.bank, item, async_=True)
+        answer = self.client.retain(self.bank, item, async_=True)
+        return answers.unconfirmed(answer, self.bank, 1)
 
     def stored_session(self, session_id: str) -> dict[str, str]:
         """Return what earlier processes stored of a session's conversation: documents by name, oldest first.
@@ -232,6 +247,17 @@ class Service:
             text = document.get("original_text") if isinstance(document, dict) else None
             found[name] = js.trim(text) if isinstance(text, str) else ""
         return found
+
+
+def _item(item: Queued, document_id: str | None) -> Item:
+    return Item(
+        item.content,
+        timestamp=item.at_ms,
+        context=item.context,
+        metadata={"session_id": item.session_id},
+        document_id=document_id if is_long(item.content) else None,
+        tags=item.tags,
+    )
 
 
 def _is_restart(name: str, again: str) -> bool:

@@ -6,6 +6,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory import process
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.hindsight import mental_models
 from ipy_memory.hindsight.client import items_of
@@ -29,13 +30,18 @@ class ModelSnapshot:
         self._service = service
         self._clock = clock
         self._timers = timers
+        self._begin_child()
+        process.after_fork_in_child(self._begin_child)
+        self._tried_ms: int | None = None
+        self._stopped = False
+        self.block: str | None = None
+
+    def _begin_child(self) -> None:
+        # A forked child has no thread that would end a load of the parent.
         self._lock = threading.Lock()
         self._ready = threading.Event()
         self._ready.set()
-        self._tried_ms: int | None = None
-        self._stopped = False
         self._cancel: Callable[[], None] | None = None
-        self.block: str | None = None
 
     def start(self) -> None:
         """Load the models in the background, seeding the bank first where that is wanted."""

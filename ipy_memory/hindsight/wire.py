@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
@@ -20,6 +21,9 @@ CONNECT_LIMIT_MS = 10_000
 
 _MIN_SECRET = 6
 _SECONDS = re.compile("[0-9]{1,6}")
+_USUAL_PORTS = {"http": ":80", "https": ":443"}
+_NO_ANSWER_BEHIND = {502, 504, *range(520, 525)}
+"""Statuses of a gateway that got no answer: the server behind it may have done what was asked."""
 
 MISSING_BANK_HINT = "nothing has been retained in this bank yet"
 
@@ -40,6 +44,11 @@ class Wire:
     def origin(self) -> str:
         """Scheme, host and port of the server."""
         return origin(self._base)
+
+    @property
+    def address(self) -> str:
+        """The server as far as it tells it from others, without what may be secret."""
+        return address(self._base)
 
     def close(self) -> None:
         """Close every connection; a later request opens a new one."""
@@ -110,6 +119,7 @@ class Wire:
             message,
             status_code=answer.status,
             details=raw if details is None else details,
+            unknown=answer.status in _NO_ANSWER_BEHIND,
             where=where if js.trim(said) else f"{where}, HTTP {answer.status}",
             hint=_hint(answer, message),
         )
@@ -126,6 +136,17 @@ def origin(url: str) -> str:
         return f"{parts.scheme}://{shown}" + (f":{parts.port}" if parts.port is not None else "")
     except ValueError:
         return "an invalid address"
+
+
+def address(url: str) -> str:
+    """Return what tells a server from others: its origin, and a digest of a path (which may hold a secret)."""
+    found = origin(url).removesuffix(_USUAL_PORTS.get(url.partition("://")[0].lower(), " "))
+    try:
+        path = urlsplit(url).path.rstrip("/")
+    except ValueError:
+        path = ""
+    digest = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return js.well_formed(f"{found}/…{digest}" if path else found)
 
 
 def segment(text: str) -> str:

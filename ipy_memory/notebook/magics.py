@@ -267,7 +267,8 @@ class MemoryMagics(Magics):
             self._progress.end()  # which may clear what stands in the cell
         while notices:
             notice = notices.pop(0)
-            sys.stderr.write(safe_line(f"{notice.source}: {notice.text}") + "\n")
+            hint = f" – {safe_line(notice.hint)}" if notice.hint else ""
+            sys.stderr.write(safe_line(f"{notice.source}: {notice.text}") + hint + "\n")
 
     @_documented(COMMANDS["recall"].usage())
     @line_cell_magic

@@ -11,6 +11,7 @@ import pytest
 
 from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
 from ipy_memory.hindsight.backend import HindsightBackend
+from ipy_memory.hindsight.outbox import Outbox
 from ipy_memory.scoping.hindsight import HindsightScope
 from ipy_memory.settings import HindsightConfig, hindsight_config, load_settings
 from ipy_memory.turns import Message
@@ -28,6 +29,7 @@ class World:
     clock: FixedClock = field(default_factory=lambda: FixedClock("2026-06-01T12:00:00.000Z"))
     timers: ManualTimers = field(default_factory=ManualTimers)
     notices: list[tuple[str, str, str]] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
     made: list[HindsightBackend] = field(default_factory=list)
 
     def config(self, **settings: Any) -> HindsightConfig:
@@ -39,14 +41,19 @@ class World:
         made = HindsightBackend(
             self.config(**settings),
             scope,
+            Outbox(self.folder),
             clock=self.clock,
             ids=FixedIds(),
             timers=self.timers,
-            notify=lambda *notice: self.notices.append(notice),
+            notify=self.notify,
             **({"session_id": "sess-1"} | (more or {})),
         )
         self.made.append(made)
         return made
+
+    def notify(self, level: str, text: str, source: str, hint: str) -> None:
+        self.notices.append((level, text, source))
+        self.hints.append(hint)
 
     @property
     def sent(self) -> list[str]:

@@ -15,10 +15,12 @@ Rule = Mapping[str, Any]
 class StubServer:
     """The first rule whose conditions hold answers; without one, ``200 {}``.
 
-    A rule with ``drip_seconds`` sends its answer byte by byte, after the first ``fast`` bytes.
+    A retain that no rule gives an answer is confirmed in the documented form, unless ``terse`` is set. A rule with
+    ``drip_seconds`` sends its answer byte by byte, after the first ``fast`` bytes.
     """
 
-    def __init__(self, rules: Sequence[Rule] = ()) -> None:
+    def __init__(self, rules: Sequence[Rule] = (), *, terse: bool = False) -> None:
+        self._terse = terse
         self.requests: list[dict[str, Any]] = []
         self.released = threading.Event()
         self._lock = threading.Lock()
@@ -68,7 +70,11 @@ class StubServer:
         parsed = json.loads(body) if body else None
         with self._lock:
             self.requests.append({"method": method, "url": url, "headers": kept, "body": parsed})
-            return self._take(method, url)
+            rule = self._take(method, url)
+            silent = rule.get("status", 200) == 200 and not {"body", "text"} & set(rule)
+            if silent and method == "POST" and url.endswith("/memories") and not self._terse:
+                return {**rule, "body": confirmed(parsed["items"])}
+            return rule
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         stub = self
@@ -113,6 +119,11 @@ class StubServer:
                 return
 
         return Handler
+
+
+def confirmed(items: Sequence[Any], **more: Any) -> dict[str, Any]:
+    """Return what a server answers that has taken items on; an id of its work only where ``more`` gives one."""
+    return {"success": True, "items_count": len(items), "async": True} | more
 
 
 def until(true: Any, seconds: float = 10.0) -> None:

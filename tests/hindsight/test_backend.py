@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -20,7 +21,7 @@ from ipy_memory.model import RetainItem
 from ipy_memory.scoping.hindsight import HindsightScope, hindsight_scope
 from ipy_memory.turns import Message
 from tests.hindsight.conftest import World, talk
-from tests.hindsight.stub import until
+from tests.hindsight.stub import confirmed, until
 
 SECRET = "sk-" + "abcdefghij1234567890"
 RESULTS = {
@@ -280,7 +281,7 @@ def test_a_failed_flush_is_one_notice(world: World, count: int, noun: str, caplo
 
 
 def test_a_flush_tells_the_operation_that_the_server_took_on(world: World) -> None:
-    world.stub.answer_with([{"method": "PUT"}, {"body": {"success": True, "async": True, "operation_id": "op1"}}])
+    world.stub.answer_with([{"method": "PUT"}, {"body": confirmed("a", operation_id="op1")}])
     backend = world.backend()
     backend.retain(items("a"))
     assert backend.flush().operations == ("op1",)
@@ -319,12 +320,13 @@ EXITING = """
 import sys
 from ipy_memory.clock import ProcessIds, SystemClock, SystemTimers
 from ipy_memory.hindsight.backend import HindsightBackend
+from ipy_memory.hindsight.outbox import Outbox
 from ipy_memory.model import RetainItem
 from ipy_memory.scoping.hindsight import HindsightScope
 from ipy_memory.settings import hindsight_config, load_settings
 config = hindsight_config(load_settings("/nowhere", "/nowhere", {}, {"hindsight.apiUrl": sys.argv[1]}))
-backend = HindsightBackend(config, HindsightScope("omp"), session_id="s", clock=SystemClock(), ids=ProcessIds(),
-                           timers=SystemTimers())
+backend = HindsightBackend(config, HindsightScope("omp"), Outbox(sys.argv[2]), session_id="s", clock=SystemClock(),
+                           ids=ProcessIds(), timers=SystemTimers())
 backend.retain([RetainItem("last words")])
 """
 
@@ -334,7 +336,7 @@ backend.retain([RetainItem("last words")])
 def test_at_exit_what_waits_is_sent_or_reported(world: World, status: int) -> None:
     world.stub.answer_with([{"status": status}])
     ended = subprocess.run(
-        [sys.executable, "-c", EXITING, world.stub.url],
+        [sys.executable, "-c", EXITING, world.stub.url, world.folder],
         capture_output=True,
         text=True,
         timeout=60,
@@ -342,16 +344,25 @@ def test_at_exit_what_waits_is_sent_or_reported(world: World, status: int) -> No
         cwd=Path(__file__).parents[2],
     )
     assert world.sent == ["PUT omp", "POST omp/memories 1"]
-    told = "" if status == 200 else "ipy_memory: 1 memory was not sent to the Hindsight bank omp\n"
-    assert ended.stderr == told
+    told = "ipy_memory: 1 memory was not sent to the Hindsight bank omp – kept: see %memory queue\n"
+    assert ended.stderr == ("" if status == 200 else told)
+    assert [row.state for row in world.backend().queue_rows()] == ([] if status == 200 else ["failed"])
 
 
 @pytest.mark.claim("Q-11")
-def test_no_file_is_written_here(world: World) -> None:
-    backend = world.backend()
-    backend.retain(items("a"))
-    backend.close()
+def test_nothing_but_the_outbox_is_written_here(world: World) -> None:
+    backend = world.backend(retainEveryNTurns=1)
+    backend.recall("q")
+    backend.end_turn(talk(1))
     assert list(world.folder.iterdir()) == []
+    backend.retain(items(f"the key is {SECRET}"))
+    (file,) = (path for path in world.folder.rglob("*") if path.is_file())
+    assert file == world.folder / "ipy_memory" / "outbox.db"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert b"the key is [REDACTED]" in file.read_bytes()
+    backend.close()
+    assert b"the key is" not in file.read_bytes()
 
 
 # ---- scope

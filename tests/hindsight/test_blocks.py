@@ -49,9 +49,13 @@ def test_the_notice_of_a_failed_batch() -> None:
 
 
 def test_the_notice_of_what_could_not_be_sent() -> None:
-    assert [blocks.unsent_notice(n, "omp") for n in (1, 2)] == [
-        "1 memory was not sent to the Hindsight bank omp",
-        "2 memories were not sent to the Hindsight bank omp",
+    counts = ({}, {"failed": 1}, {"waiting": 1, "failed": 1}, {"unknown": 1}, {"waiting": 1, "unknown": 2})
+    assert [blocks.unsent_notice(count, "b") for count in counts] == [
+        "",
+        "1 memory was not sent to the Hindsight bank b",
+        "2 memories were not sent to the Hindsight bank b",
+        "1 memory may or may not have arrived in the Hindsight bank b",
+        "1 memory was not sent to the Hindsight bank b; 2 memories may or may not have arrived in the Hindsight bank b",
     ]
 
 

@@ -185,27 +185,26 @@ def test_b106_a_page_is_made_without_the_state_of_widgets(tmp_path: Path) -> Non
 # ---- a person at the keyboard
 
 
-class Interrupted:
-    """A way to the server on which the person loses patience."""
+def interrupt_next_send(served: Notebook) -> None:
+    """Break off the next send, as Ctrl-C does while an answer is awaited."""
+    carrier = served.magics.session.backend.service  # type: ignore[union-attr]
+    usual = carrier.send
 
-    def __init__(self, served: Notebook) -> None:
-        self.queue = served.magics.session.backend.queue  # type: ignore[union-attr]
-        self._send = self.queue._send
-        self.queue._send = self._stop
-
-    def _stop(self, *_: object) -> str | None:
-        self.queue._send = self._send
+    def send(*_: object) -> None:
+        carrier.send = usual
         raise KeyboardInterrupt
+
+    carrier.send = send
 
 
 @pytest.mark.claim("N-06")
 @pytest.mark.parametrize("cell", ["%unload_ext ipy_memory", "%reload_ext ipy_memory"])
 def test_g5_ctrl_c_while_unloading_unloads_and_tells_what_is_lost(served: Notebook, cell: str) -> None:
     served.run("%retain one")
-    Interrupted(served)
+    interrupt_next_send(served)
     ran = served.run(cell)
     assert isinstance(ran.error, KeyboardInterrupt)
-    assert "1 memory was not sent to the Hindsight bank omp" in ran.stderr
+    assert "1 memory may or may not have arrived in the Hindsight bank omp" in ran.stderr
     again = served.run("%load_ext ipy_memory")
     assert "already loaded" not in again.stdout
     assert served.magics._session is None
@@ -213,17 +212,17 @@ def test_g5_ctrl_c_while_unloading_unloads_and_tells_what_is_lost(served: Notebo
 
 def test_g5_ctrl_c_while_choosing_another_backend_tells_what_is_lost(served: Notebook) -> None:
     served.run("%retain one")
-    Interrupted(served)
+    interrupt_next_send(served)
     ran = served.run("%memory use mnemopi")
     assert isinstance(ran.error, KeyboardInterrupt)
-    assert "1 memory was not sent" in ran.stderr
+    assert "1 memory may or may not have arrived" in ran.stderr
 
 
 @pytest.mark.claim("S-13")
 def test_g5_ctrl_c_while_changing_the_scope_leaves_the_old_one(served: Notebook, stub: StubServer) -> None:
     served.run("%retain one")
     session = served.magics.session
-    Interrupted(served)
+    interrupt_next_send(served)
     assert isinstance(served.run("%memory scope global").error, KeyboardInterrupt)
     assert (served.magics.session, served.magics.scope) == (session, "")
     assert session.backend.status()["tags"]  # type: ignore[union-attr]

@@ -10,7 +10,7 @@ import pytest
 
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import HindsightError, MagicError
-from tests.hindsight.stub import StubServer
+from tests.hindsight.stub import StubServer, confirmed
 from tests.notebook.conftest import Notebook
 from tests.notebook.test_loading import traces
 
@@ -164,17 +164,29 @@ def test_the_queue_is_a_frame_and_can_be_sent_again(served: Notebook, stub: Stub
     assert "everything was sent" in shown(served, "%memory queue")
     served.run("%retain The deploy target is fly.io.")
     ran = served.run("%memory queue")
-    assert [tuple(row) for row in ran.result.frame.itertuples(index=False)] == [
-        ("waiting", NOW, "The deploy target is fly.io.", "")
+    assert ran.result.frame.to_dict("records") == [
+        {
+            "item": "1",
+            "state": "waiting",
+            "queued at": NOW,
+            "text": "The deploy target is fly.io.",
+            "error": "",
+            "bank": "omp",
+            "other server": "",
+        }
     ]
-    assert "waiting  2026-06-01 12:00  The deploy target" in ran.outputs[0]["text/plain"]
-    stub.answer_with([{"method": "PUT"}, {"status": 503, "body": {"detail": "overloaded"}}])
+    assert "waiting  2026-06-01 12:00  omp" in ran.outputs[0]["text/plain"]
+    full = {"status": 503, "headers": {"retry-after": "7"}, "body": {"detail": "overloaded"}}
+    stub.answer_with([{"method": "PUT"}, full])
     ran = served.run("%memory flush")
-    assert ran.stderr == "Hindsight: Memory retention failed for 1 memory: retainBatch failed: overloaded\n"
+    assert ran.stderr == (
+        "Hindsight: Memory retention failed for 1 memory: retainBatch failed: overloaded"
+        " – HTTP 503; the server is busy: try again in 7 s; kept: see %memory queue\n"
+    )
     assert "1 memory not known to have arrived" in ran.outputs[0]["text/plain"]
-    [row] = served.run("%memory queue").result.rows
-    assert row[0] == "failed"
-    assert "overloaded" in row[3]
+    [row] = served.run("%memory queue").result.frame.to_dict("records")
+    assert row["state"] == "failed"
+    assert row["error"] == "retainBatch failed: overloaded (HTTP 503; the server is busy: try again in 7 s)"
     assert served.run("%memory queue").stderr == ""
     stub.answer_with([])
     assert (
@@ -201,7 +213,7 @@ def test_what_may_have_arrived_is_sent_again_only_on_demand(served: Notebook, st
 
 
 def test_b049_a_flush_says_queued_until_the_server_says_stored(served: Notebook, stub: StubServer) -> None:
-    taken = {"success": True, "async": True, "operation_id": "op1"}
+    taken = confirmed(["one"], operation_id="op1")
     pending = {"operation_id": "op1", "status": "pending", "operation_type": "batch_retain"}
     done = pending | {"status": "completed", "result_metadata": {"unit_ids_count": 2, "items_count": 1}}
     for answer, outcome in ((pending, "queued"), (done, "completed, 2 memories"), ({}, "unknown")):
@@ -221,7 +233,7 @@ def test_b072_a_document_without_a_memory_is_a_warning(served: Notebook, stub: S
     }
     stub.answer_with(
         [
-            {"method": "POST", "body": {"operation_id": "op1"}},
+            {"method": "POST", "body": confirmed(["one"], operation_id="op1")},
             {"url_contains": "/operations/op1", "body": done},
             {"url_contains": "/operations?", "body": listed | {"total": 45}},
             {"url_contains": "/documents", "body": documents},
@@ -320,7 +332,7 @@ def test_unloading_sends_what_waits_and_leaves_nothing_behind(served: Notebook, 
     served.run("%memory record on")
     served.run("x = 1")
     served.run("%retain one")
-    stub.answer_with([{"method": "POST", "status": status, "body": {"detail": "down"}}])
+    stub.answer_with([{"method": "POST", "status": status}])
     ran = served.run("%unload_ext ipy_memory")
     batches = [r["body"]["items"] for r in stub.requests if r["url"].endswith("/memories")]
     assert sorted(item["content"][:12] for items in batches for item in items) == ["[role: user]", "one"]

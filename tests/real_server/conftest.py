@@ -11,6 +11,7 @@ import pytest
 
 from ipy_memory.clock import FixedClock, ProcessIds, SystemTimers
 from ipy_memory.hindsight.backend import HindsightBackend
+from ipy_memory.hindsight.outbox import Outbox
 from ipy_memory.scoping.hindsight import hindsight_scope
 from ipy_memory.session import MemorySession
 from ipy_memory.settings import hindsight_config, load_settings
@@ -43,12 +44,13 @@ class Agent:
         self.backend = HindsightBackend(
             config,
             hindsight_scope(config, str(cwd)),
+            Outbox(cwd),
             session_id=session_id,
             clock=self.clock,
             ids=ids,
             timers=timers,
             transport=transport,
-            notify=lambda _level, message, _source: self.notices.append(message),
+            notify=lambda _level, message, _source, _hint: self.notices.append(message),
             started="2026-06-01T08:00:00Z",
         )
         self.session = MemorySession(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ipy_memory.commands.grammar import Parsed
 from ipy_memory.errors import HindsightError, MagicError, safe_line
+from ipy_memory.inspect import waiting
 from ipy_memory.notebook.commands import handles
 from ipy_memory.notebook.remote import remote, remote_if_any
 
@@ -18,23 +19,74 @@ if TYPE_CHECKING:
 
 
 @handles("queue")
-def queue(magics: MemoryMagics, _: Parsed) -> TableResult:
+def queue(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Show one row an item; the frame of the result has the same rows."""
     from ipy_memory.notebook.result import TableResult
 
-    rows = remote(magics, "a queue").queue_rows()
-    states = {row.state for row in rows}
-    notes = [] if rows else ["Nothing waits: everything was sent."]
-    if "failed" in states:
-        notes.append("failed: not stored; %memory flush --resend sends it again.")
-    if "unknown" in states:
-        notes.append("unknown: may have arrived; %memory flush --resend --unknown sends it again, maybe twice.")
+    if "drop" in parsed.flags:
+        return _dropped(magics, parsed)
+    if _resends(parsed):
+        return _sent(magics, parsed)
+    rows = waiting.queued(magics.session)
+    backend = remote_if_any(magics) if rows and magics.session.active_backend else None
+    if not rows:
+        backend = remote(magics, "a queue")
+    here = None if backend is None else backend.service.address
     return TableResult(
-        ("state", "queued at", "text", "error"),
-        [(row.state, row.queued_at, row.text, safe_line(row.error or "")) for row in rows],
+        ("item", "state", "queued at", "bank", "other server", "text", "error"),
+        [
+            (
+                str(row.item),
+                row.state,
+                row.queued_at,
+                row.bank,
+                "" if row.server == here else row.server,
+                row.text,
+                safe_line(row.error or ""),
+            )
+            for row in rows
+        ],
         dates=("queued at",),
-        notes=notes,
+        notes=waiting.queue_notes(magics.session, rows),
     )
+
+
+def _dropped(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+    from ipy_memory.notebook.result import TextResult
+
+    if others := [name for name in parsed.flags if name not in {"drop", "yes"}]:
+        raise MagicError(f"--drop and --{others[0]} exclude each other", hint="leave one of the two out")
+    items = waiting.chosen_items(magics.session, parsed.flags["drop"])
+    if "yes" not in parsed.flags:
+        raise MagicError(
+            f"this would drop {_count(len(items))} for good, which no server is known to have",
+            hint=f"to do it: %memory queue --drop {parsed.flags['drop']} --yes",
+        )
+    dropped = waiting.drop(magics.session, items)
+    moving = f" {_count(len(items) - dropped)} on the way to the server left alone." if dropped < len(items) else ""
+    return TextResult(f"{_count(dropped)} dropped.{moving}")
+
+
+def _resends(parsed: Parsed) -> bool:
+    """Return whether something is to be sent again; the other flags go with that one."""
+    if "yes" in parsed.flags:
+        raise MagicError("--yes goes with --drop", hint="as in: %memory queue --drop all --yes")
+    for name in ("unknown", "moved-from"):
+        if name in parsed.flags and "resend" not in parsed.flags:
+            raise MagicError(f"--{name} goes with --resend", hint=f"as in: %memory queue --resend --{name}")
+    return "resend" in parsed.flags
+
+
+def _sent(magics: MemoryMagics, parsed: Parsed) -> TextResult:
+    from ipy_memory.notebook.result import TextResult
+
+    backend, report = waiting.send_queued(
+        magics.session,
+        resend="resend" in parsed.flags,
+        unknown="unknown" in parsed.flags,
+        moved_from=parsed.flags.get("moved-from"),
+    )
+    return TextResult("\n".join(_told(backend, report)))
 
 
 @handles("flush")
@@ -42,23 +94,19 @@ def flush(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Send, and say what the server made of it so far: sent is not yet stored."""
     from ipy_memory.notebook.result import TextResult
 
-    if "unknown" in parsed.flags and "resend" not in parsed.flags:
-        raise MagicError("--unknown goes with --resend", hint="as in: %memory flush --resend --unknown")
-    backend = remote_if_any(magics)
-    if backend is None:
+    _resends(parsed)
+    if remote_if_any(magics) is None:
         left = magics.session.flush()
         waits = f"{left} pieces of work still wait" if left else "Nothing waits any more"
         return TextResult(f"{waits}: every item is in its bank.")
-    report = backend.flush()
-    if "resend" in parsed.flags:
-        report += backend.resend(unknown="unknown" in parsed.flags)
-    return TextResult("\n".join(_told(backend, report)))
+    return _sent(magics, parsed)
 
 
 def _told(backend: HindsightBackend, report: FlushReport) -> list[str]:
     from ipy_memory.hindsight import overview
 
-    lines = [f"{_count(report.sent)} sent to bank {backend.retain_bank}."]
+    banks = ", ".join(report.banks) or backend.retain_bank
+    lines = [f"{_count(report.sent)} sent to bank {banks}."]
     if report.sent and not report.operations:
         lines.append("The server named no work that it took on for them: see %memory operations.")
     done = [_outcome(backend, operation_id) for operation_id in report.operations]

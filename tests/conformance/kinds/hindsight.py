@@ -13,8 +13,9 @@ from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
 from ipy_memory.errors import HindsightError, MemoryToolkitError, NotInitialisedError
 from ipy_memory.hindsight import answers, blocks, mental_models
 from ipy_memory.hindsight.alias import HindsightAlias
-from ipy_memory.hindsight.backend import HindsightBackend
+from ipy_memory.hindsight.backend import OWN_SOURCE, HindsightBackend
 from ipy_memory.hindsight.client import HindsightClient, Item
+from ipy_memory.hindsight.outbox import Outbox
 from ipy_memory.model import RetainItem, ToolResult
 from ipy_memory.scoping.hindsight import hindsight_scope
 from ipy_memory.settings import hindsight_config, load_settings
@@ -125,7 +126,7 @@ def format_time(case: Case) -> Any:
 @kind("hindsight_http")
 def traffic(case: Case) -> Any:
     play = _play_api if "api" in case.input else _play_session
-    with StubServer(case.input["responses"]) as server:
+    with StubServer(case.input["responses"], terse=True) as server:
         played = play(case, server)
     if "pairs" in case.expected:
         return {
@@ -221,17 +222,22 @@ class _Session:
         made = HindsightBackend(
             self.config,
             self.scope,
+            Outbox(self.case.scratch),
             session_id=self.case.input["session_id"],
             clock=self.clock,
             ids=FixedIds(),
             timers=self.timers,
-            notify=lambda level, said, source: self.notices.append({"level": level, "text": said, "source": source}),
+            notify=self._notified,
             started=(self.case.input.get("header") or {}).get("timestamp"),
             owned=lambda: self.backend is made,
         )
         self.backend = self.last = made
         self.made.append(made)
         return made
+
+    def _notified(self, level: str, said: str, source: str, _hint: str) -> None:
+        if source != OWN_SOURCE:  # what the agent does not say
+            self.notices.append({"level": level, "text": said, "source": source})
 
     def live_backend(self) -> HindsightBackend:
         if self.backend is None:
