@@ -1,4 +1,4 @@
-"""See, search and mend an AI agent's long-term memory from IPython and Jupyter."""
+"""Inspect, search and repair an AI agent's long-term memory from IPython, Jupyter and the shell."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from ipy_memory.session import MemorySession, open_session
 
 __all__ = ["MemorySession", "load_ipython_extension", "open_session", "safe", "unload_ipython_extension"]
-__version__ = "0.1.0"
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version()
     if name == "safe":
         from ipy_memory.safe_frames import safe
 
@@ -27,6 +28,16 @@ def __getattr__(name: str) -> Any:
     from ipy_memory import session
 
     return getattr(session, name)
+
+
+def _version() -> str:
+    """Return the version of the installed distribution; a mere source tree has none."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("ipy_memory")
+    except metadata.PackageNotFoundError:
+        return "0+unknown"
 
 
 def __dir__() -> list[str]:

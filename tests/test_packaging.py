@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import sys
@@ -129,10 +128,3 @@ def test_binder_does_what_it_says(first_recall: str, tmp_path: Path) -> None:
     path = f"{programs}:/usr/bin:/bin"
     said = run(["env", f"PATH={path}", "bash", "binder/postBuild"], tmp_path / "clone")
     assert first_recall in said
-
-
-def test_the_version_is_one() -> None:
-    import ipy_memory
-
-    assert ipy_memory.__version__ == PROJECT["version"]
-    assert re.search(r"^## \[Unreleased\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)

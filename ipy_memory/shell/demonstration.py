@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 NOTEBOOK = "00_quickstart.ipynb"
 _CELL_SECONDS = 120
+_ENDS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Signals that ask a process to end; Windows has only the first."""
 
 
 def demonstrate(flags: Mapping[str, Any]) -> int:
@@ -110,7 +112,7 @@ def _wait_for(command: list[str], env: Mapping[str, str]) -> int:
         if server is not None:
             server.send_signal(number)
 
-    before = {number: signal.signal(number, hand_on) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, hand_on) for number in _ENDS}
     before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         server = subprocess.Popen(command, env=dict(env))  # noqa: S603  our own command
