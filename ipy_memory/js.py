@@ -11,6 +11,8 @@ import math
 import re
 from typing import Any
 
+from ipy_memory.letters import with_small_letters
+
 TRIM_SET = "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
 TRIM_SET += "\u2028\u2029\u202f\u205f\u3000\ufeff"
 """The characters that JavaScript's ``trim`` takes off."""
@@ -94,8 +96,8 @@ def collapse(text: str) -> str:
 
 
 def lower(text: str) -> str:
-    """Return ``text.toLowerCase()`` (full mapping with final sigma; Python's own agrees)."""
-    return text.lower()
+    """Return ``text.toLowerCase()`` (full mapping with final sigma)."""
+    return text.lower() if text.isascii() else with_small_letters(text).lower()
 
 
 def unit_key(text: str) -> bytes:

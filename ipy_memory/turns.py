@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory import js
+from ipy_memory import js, letters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -77,7 +76,7 @@ def _plain_text(content: Any) -> str:
 
 def has_substance(text: str) -> bool:
     """Tell whether the text holds at least one letter or number."""
-    return any(unicodedata.category(char)[0] in "LN" for char in js.pairs(text))
+    return letters.has_letter_or_digit(js.pairs(text))
 
 
 def strip_tags(text: str) -> str:

@@ -13,6 +13,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "ipy_memory"
 
 FLOORS: tuple[tuple[str, ...], ...] = (
+    ("letters",),
     ("js", "errors", "clock", "transport", "process", "route", "sqlite_files"),
     ("jsdate_forms", "http_failure"),
     ("jsdate", "collation", "redact", "model", "http", "paths", "own_files", "escape", "tabular"),

@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from ipy_memory import js, jsdate
+from ipy_memory import js, jsdate, letters
 from ipy_memory.mnemopi import rows
 from ipy_memory.mnemopi.graph_extract import extract_gist, extract_statements, gist_id
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LINK_THRESHOLD = 0.35
 """How alike two memories must be to be tied together; also the weight of a shared time scope."""
 
-_TOKEN = re.compile(r"[\w-]+")
+_TOKEN = re.compile(f"[{letters.WORD}-]+")
 _SHORTEST_TOKEN = 3
 _STOP_WORDS = frozenset(
     ("the", "and", "for", "with", "that", "this", "from", "into", "onto", "about", "was", "were", "are", "is", "has")

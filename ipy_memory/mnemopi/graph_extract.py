@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass
 
-from ipy_memory import js, jsdate
+from ipy_memory import js, jsdate, letters
 
 GIST_LENGTH = 100
 MAX_FACTS = 5
@@ -18,7 +17,7 @@ _FACT_WINDOW = 4096
 _SHORTEST_PART = 3
 
 _SENTENCE_END = re.compile(r"[.!?]+")
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(f"[{letters.WORD}]+")
 _PRONOUN = re.compile(r"\b(?:I|you|we|they|he|she|it|me|us|them|him|her)\b", re.ASCII | re.IGNORECASE)
 
 _LETTERS = re.compile(rf"[a-zA-Z{js.WHITESPACE}]+")
@@ -166,8 +165,7 @@ def _names(text: str) -> list[str]:
 
 
 def _is_name(word: str) -> bool:
-    first, *rest = (unicodedata.category(letter) for letter in word)
-    return first == "Lu" and bool(rest) and all(category == "Ll" for category in rest)
+    return len(word) > 1 and letters.is_capital(word[0]) and all(map(letters.is_small, word[1:]))
 
 
 def _location(text: str) -> str | None:

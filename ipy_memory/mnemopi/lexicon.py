@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ipy_memory import js
+from ipy_memory import js, letters
 from ipy_memory.mnemopi.lexicon_tables import (
     EXTRA_VARIANTS,
     INTENT_BIAS,
@@ -18,9 +18,6 @@ from ipy_memory.mnemopi.lexicon_tables import (
 
 FTS_TOKENS = 12
 """How many expanded tokens a full-text query asks for."""
-
-# Letters, numbers and underscore: Python's own word character without the marks it never had.
-_TOKEN = re.compile(r"\w+")
 
 
 def _read_groups(text: str) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
@@ -56,12 +53,7 @@ class Intent:
 
 def tokenise(text: str) -> list[str]:
     """Return the lower-cased words of a text without the recall stop words, in order, repeats kept."""
-    return [token for token in _TOKEN.findall(js.lower(text)) if token not in RECALL_STOP_WORDS]
-
-
-def is_word_character(char: str) -> bool:
-    """Return whether a character belongs to a token."""
-    return char.isalnum() or char == "_"
+    return [token for token in letters.words(js.lower(text)) if token not in RECALL_STOP_WORDS]
 
 
 def synonyms(word: str) -> list[str]:

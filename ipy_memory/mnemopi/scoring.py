@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from ipy_memory import js
+from ipy_memory import js, letters
 from ipy_memory.mnemopi import lexicon
 from ipy_memory.mnemopi.lexicon_tables import RECALL_STOP_WORDS
 
@@ -95,9 +95,9 @@ class Document:
         end = 0
         while (start := text.find(within, end)) >= 0:
             end = start + len(within)
-            while start and lexicon.is_word_character(text[start - 1]):
+            while start and letters.is_word_character(text[start - 1]):
                 start -= 1
-            while end < size and lexicon.is_word_character(text[end]):
+            while end < size and letters.is_word_character(text[end]):
                 end += 1
             if text[start:end] in words:
                 return True

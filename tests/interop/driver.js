@@ -90,6 +90,22 @@ const requests = {
     return runDiagnostics({ dbPath: path });
   },
 
+  // The characters that match a pattern, as first and last of each run.
+  characters({ pattern }) {
+    const wanted = new RegExp(`^${pattern}$`, "u");
+    const runs = [];
+    for (let code = 0; code < 0x110000; code += 1) {
+      if (!wanted.test(String.fromCodePoint(code))) continue;
+      if (runs.at(-1)?.[1] === code - 1) runs.at(-1)[1] = code;
+      else runs.push([code, code]);
+    }
+    return runs;
+  },
+
+  lower({ texts }) {
+    return texts.map((text) => text.toLowerCase());
+  },
+
   order({ pairs }) {
     return pairs.map(([left, right]) => left.localeCompare(right));
   },

@@ -113,6 +113,16 @@ class Engine(Process):
         found: dict[str, Any] = self.ask("diagnose", path=str(path))
         return found
 
+    def characters(self, pattern: str) -> set[str]:
+        """Return the characters that match a pattern of the runtime."""
+        runs = self.ask("characters", pattern=pattern)
+        return {chr(code) for first, last in runs for code in range(first, last + 1)}
+
+    def lower(self, texts: Sequence[str]) -> list[str]:
+        """Return texts in small letters."""
+        found: list[str] = self.ask("lower", texts=texts)
+        return found
+
     def order(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
         """Return how the runtime orders pairs of texts."""
         found: list[int] = self.ask("order", pairs=pairs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import threading
 from collections import Counter
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ipy_memory import collation
+from ipy_memory import collation, js, letters
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.mnemopi.reports import FAILED, diagnose
 from tests.interop.conftest import QUERIES, SEED, Life
@@ -179,3 +180,32 @@ def test_equal_scores_are_ordered_as_the_runtime_orders_texts(engine: Engine) ->
     apart = [pair for pair, sign in zip(pairs, signs, strict=True) if collation.compare(*pair) != sign]
     print(f"seed {SEED}: {len(pairs)} pairs of texts, {len(apart)} ordered differently: {apart[:20]}")
     assert apart == []
+
+
+def test_the_letters_are_those_of_the_runtime(engine: Engine) -> None:
+    every = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+    for pattern, ours in (
+        (r"[\p{L}\p{N}_]", letters.is_word_character),
+        (r"[\p{L}\p{N}]", letters.has_letter_or_digit),
+        (r"\p{Lu}", letters.is_capital),
+        (r"\p{Ll}", letters.is_small),
+    ):
+        assert set(filter(ours, every)) == engine.characters(pattern)
+    assert list(map(js.lower, every)) == engine.lower(every)
+
+
+@pytest.mark.parametrize(
+    "newest", ["\U00031350\U00031351", "\U000323b0", "\U0002ebf0字", "\U00016ea0\U00016eb8", "\U0001e5f1"]
+)
+def test_memories_in_the_newest_letters_are_found_alike(newest: str, engine: Engine, tmp_path: Path) -> None:
+    answers = {}
+    for name in WRITERS:
+        path, clock = tmp_path / f"{name}.db", FixedClock(START)
+        player = Ours(path, clock) if name == "ours" else Theirs(engine, path, clock)
+        player.remember(f"the sign {newest} is new", {})
+        player.remember("plain words", {})
+        queries = (newest, newest[:1], f"x{newest}", "sign")
+        answers[name] = [player.ask("recallEnhanced", query, 5, {"channelId": BANK}) for query in queries]
+        player.close()
+    assert [differences(*pair) for pair in zip(answers["theirs"], answers["ours"], strict=True)] == [[]] * 4
+    assert answers["theirs"][0]
