@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import sqlite3
 from itertools import groupby
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.js import well_formed
@@ -17,7 +16,7 @@ from ipy_memory.mnemopi.cells import json_list
 from ipy_memory.mnemopi.visibility import condition, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ipy_memory.mnemopi.bank import Bank
     from ipy_memory.mnemopi.stored import Stored, Tier
@@ -29,54 +28,59 @@ DAMAGED = "damaged index"
 """Key of a bank's ``memo`` under which the latest search leaves that its full-text index could not be read."""
 
 _AT_ONCE = 1000
-_RANK_AND_KEY = itemgetter(0, 1)
 
 
 def full_text(bank: Bank, tier: Tier, query: str, visible: Visibility, limit: float) -> list[tuple[Stored, float]]:
     """Return the best rows that hold a word of the query with their rank, in order of rank, then key.
 
-    Rows that are not live do not count, but rows out of reach do. More of the index is asked for until there are enough
-    rows and no further one can have the same rank as the last.
+    Rows that are not live do not count, but rows out of reach do.
     """
     if limit % 1:  # SQLite takes no such limit, and a search that fails finds nothing
         return []
-    read = stored.by_id if tier.by_id else stored.by_rowid
     wanted = int(limit)
+    # Most rows are live: to ask which are is dearer than to look at a few that are not.
     size = wanted + wanted // 4 + 1
-    while True:
-        best = _best(bank, tier, query, size)
-        rows = read(bank, tier, visible, [key for key, _ in best])
-        live = [(rank, key, row) for key, rank in best if (row := rows.get(key)) is not None and row.is_live]
-        live.sort(key=_RANK_AND_KEY)
-        if len(best) < size or (len(live) >= wanted and max(rank for _, rank in best) > live[wanted - 1][0]):
-            return [(row, rank) for rank, _, row in live[:wanted]]
-        size *= 4
+    best = _best(bank, tier, query, size)
+    live = _live(bank, tier, visible, best)
+    if len(best) == size and len(live) < wanted:
+        live = _live(bank, tier, visible, _best(bank, tier, query, wanted, visible))
+    return live[:wanted]
 
 
-def _best(bank: Bank, tier: Tier, query: str, size: int) -> list[tuple[Any, float]]:
-    """Return key and rank of the best rows of an index, in any order."""
-    key = "c0" if tier.by_id else "place"
+def _live(bank: Bank, tier: Tier, visible: Visibility, best: list[tuple[Any, float]]) -> list[tuple[Stored, float]]:
+    read = stored.by_id if tier.by_id else stored.by_rowid
+    rows = read(bank, tier, visible, [key for key, _ in best])
+    return [(row, rank) for key, rank in best if (row := rows.get(key)) is not None and row.is_live]
+
+
+def _best(bank: Bank, tier: Tier, query: str, size: int, live: Visibility | None = None) -> list[tuple[Any, float]]:
+    """Return key and rank of the best rows of an index, in order of rank, then key; perhaps only of live rows."""
+    key = _key(tier)
+    only, values = "", tuple[str, ...]()
+    if live is not None:
+        where, values = condition(live.live(), names_of(bank, tier.table))
+        # "+" keeps SQLite from one search for each live row.
+        only = f" AND +{key} IN (SELECT {tier.key} FROM {tier.table} WHERE {where})"
     # "+" lets SQLite keep the best few alone; the index itself would sort every row, with all that it knows of it.
-    cursor = match(
-        bank,
-        f"SELECT {key}, worth FROM (SELECT rowid AS place, rank AS worth FROM {tier.index}"
-        f" WHERE {tier.index} MATCH ? ORDER BY +rank LIMIT {size})"
-        # Read where the index keeps them, the ids bring no whole text along.
-        + (f" JOIN {tier.index}_content AS text ON text.id = place" if tier.by_id else ""),
-        query,
-    )
-    return list(fetch(bank, cursor, size))
+    sql = f"SELECT {key}, rank FROM {tier.index} WHERE {tier.index} MATCH ?{only} ORDER BY +rank, 1 LIMIT {size}"
+    return list(fetch(bank, match(bank, sql, query, values), size))
+
+
+def _key(tier: Tier) -> str:
+    """Return how a search reads the key of a row: ids where the index keeps them, which brings no whole text along."""
+    if not tier.by_id:
+        return "rowid"
+    return f"(SELECT c0 FROM {tier.index}_content AS text WHERE text.id = {tier.index}.rowid)"
 
 
 def places(bank: Bank, tier: Tier, query: str, visible: Visibility, wanted: Iterable[str]) -> dict[str, int]:
     """Return for those of the ids that hold a word of the query their position in the order of :func:`full_text`."""
     where, values = condition(visible.live(), names_of(bank, tier.table))
-    key = tier.key
-    unseen = {row[0] for row in bank.connection.execute(f"SELECT {key} FROM {tier.table} WHERE NOT ({where})", values)}
-    named = f"SELECT {key}, id FROM {tier.table} WHERE id IN (SELECT value FROM json_each(?))"
+    hidden = f"SELECT {tier.key} FROM {tier.table} WHERE NOT ({where})"
+    unseen = {row[0] for row in bank.connection.execute(hidden, values)}
+    named = f"SELECT {tier.key}, id FROM {tier.table} WHERE id IN (SELECT value FROM json_each(?))"
     left = dict(bank.connection.execute(named, (json_list(map(well_formed, wanted)),)))
-    column = f"(SELECT c0 FROM {tier.index}_content AS text WHERE text.id = {tier.index}.rowid)" if tier.by_id else key
-    cursor = match(bank, f"SELECT {column}, rank FROM {tier.index} WHERE {tier.index} MATCH ? ORDER BY rank", query)
+    cursor = match(bank, f"SELECT {_key(tier)}, rank FROM {tier.index} WHERE {tier.index} MATCH ? ORDER BY rank", query)
     found: dict[str, int] = {}
     place = 0
     for _, equals in groupby(_fetched(bank, cursor), key=lambda row: row[1]):
@@ -96,10 +100,10 @@ def _fetched(bank: Bank, cursor: sqlite3.Cursor | None) -> Iterator[tuple[Any, f
         yield from rows
 
 
-def match(bank: Bank, sql: str, query: str) -> sqlite3.Cursor | None:
+def match(bank: Bank, sql: str, query: str, values: Sequence[object] = ()) -> sqlite3.Cursor | None:
     """Start a full-text search; ``None`` where the index cannot take the query (which then finds nothing)."""
     try:
-        return bank.connection.execute(sql, (well_formed(query),))
+        return bank.connection.execute(sql, (well_formed(query), *values))
     except sqlite3.DatabaseError as error:
         _pass_over(error, bank)
         return None
