@@ -123,6 +123,8 @@ class HindsightBackend:
         self._latest_ms = 0
         self._outbox = outbox
         self._earlier: list[RetainQueue] = []
+        self.edits: list[tuple[tuple[str, str], ...]] = []
+        """Memories that were invalidated together, by bank and id, newest last: for undo."""
         self._closed = False
         self._recalled: dict[str, None] = {}
         self.known_banks = KnownBanks()

@@ -6,7 +6,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ipy_memory.errors import ChangedSinceError, EditRefusedError, HindsightError, ToolInputError
+from ipy_memory.errors import (
+    ChangedSinceError,
+    EditRefusedError,
+    HindsightError,
+    MemoryToolkitError,
+    PartlyDoneError,
+    ToolInputError,
+)
 from ipy_memory.hindsight.backend import HindsightBackend
 from ipy_memory.inspect import remote
 from ipy_memory.inspect.local import local_backend, server_backend
@@ -90,7 +97,8 @@ def invalidate_all(
     """
     wanted = _wanted(selection)
     if served := server_backend(session):
-        return _curated(served, [id_ for ids in wanted.values() for id_ in ids], "invalidated", confirm)
+        rows = [(bank, id_) for bank, ids in wanted.items() for id_ in ids]
+        return _curated(served, rows, "invalidated") if confirm else _planned(served, rows)
     backend = local_backend(session, "editing a selection")
     targets = {name: backend.target_named(name) for name in wanted}
     had = tuple(backend.backups)
@@ -98,17 +106,27 @@ def invalidate_all(
     counts: dict[str, int] = {}
     skipped: dict[str, str] = {}
     staying: dict[str, None] = {}
-    with backend.banks.lock:
-        for name, ids in wanted.items():
-            bank = backend.banks.get(targets[name], READ)
-            able, unable = _sorted_out(bank, ids)
-            skipped |= unable
-            counts |= {name: len(able)} if able else {}
-            if bank is not None and able:
-                made = [one for found in summaries_of(bank, able).values() for one in found]
-                staying |= dict.fromkeys(one for one in made if one not in able)
-            if confirm and able and (bank := backend.banks.get(targets[name], WRITE)) is not None:
-                edits += _ended(backend, bank, able, replacement)
+    try:
+        with backend.banks.lock:
+            for name, ids in wanted.items():
+                bank = backend.banks.get(targets[name], READ)
+                able, unable = _sorted_out(bank, ids)
+                skipped |= unable
+                counts |= {name: len(able)} if able else {}
+                if bank is not None and able:
+                    made = [one for found in summaries_of(bank, able).values() for one in found]
+                    staying |= dict.fromkeys(one for one in made if one not in able)
+                if confirm and able and (bank := backend.banks.get(targets[name], WRITE)) is not None:
+                    edits += _ended(backend, bank, able, replacement)
+    except BaseException as error:
+        if edits:
+            backend.edits.append(tuple(edits))
+            # Each bank is written as a whole or not at all.
+            done = Selected(
+                "invalidated", True, tuple(edits), dict(Counter(edit.bank or "" for edit in edits)), skipped
+            )
+            raise _partly(done, sum(map(len, wanted.values())), (), error) from error
+        raise
     if edits:
         backend.edits.append(tuple(edits))
     copies = tuple(shown_path(copy, backend.home) for path, copy in backend.backups.items() if path not in had)
@@ -127,7 +145,7 @@ def restore_all(session: MemorySession, done: Selected | Sequence[Edited], *, fo
     """
     edits = done.edits if isinstance(done, Selected) else tuple(done)
     if served := server_backend(session):
-        return _curated(served, [edit.id for edit in edits], "restored", True)
+        return _curated(served, [(edit.bank or served.retain_bank, edit.id) for edit in edits], "restored")
     backend = local_backend(session, "editing a selection")
     counts: Counter[str] = Counter()
     skipped: dict[str, str] = {}
@@ -167,17 +185,42 @@ def undo_last(session: MemorySession, *, force: bool = False) -> str:
     ChangedSinceError
         The memory was changed again since; ``force`` writes the former values all the same.
     """
+    if served := server_backend(session):
+        if not served.edits:
+            raise _nothing_to_undo()
+        return str(_curated(served, served.edits[-1], "restored"))
     backend = local_backend(session, "undoing")
     if not backend.edits:
-        raise EditRefusedError(
-            "There is nothing to undo in this session.",
-            hint="only updates and invalidations can be undone, and only by the session that made them",
-        )
+        raise _nothing_to_undo()
     last = backend.edits[-1]
     if last[0].status == "invalidated":
         return str(restore_all(session, last, force=force))
     there = backend.undo(last[0], force=force)
     return f"Memory {last[0].id} of bank {last[0].bank} {'is as it was before' if there else 'is not there any more'}."
+
+
+def _nothing_to_undo() -> EditRefusedError:
+    return EditRefusedError(
+        "There is nothing to undo in this session.",
+        hint="only updates and invalidations can be undone, and only by the session that made them",
+    )
+
+
+def _partly(done: Selected, wanted: int, unknown: Sequence[str], error: BaseException) -> PartlyDoneError:
+    """Return the error of a change that ended in the middle: what was done, what may have been, what was not."""
+    where = ", ".join(f"{number} in bank {bank}" for bank, number in done.counts.items())
+    left = wanted - done.count - len(unknown) - len(done.skipped)
+    parts = [f"{done.count} of {wanted} memories {done.verb}{f' ({where})' if where else ''}"]
+    parts += [f"{', '.join(unknown)} may be {done.verb} or not"] if unknown else []
+    parts += [f"{len(done.skipped)} left alone"] if done.skipped else []
+    parts += [f"{left} not changed"] if left else []
+    reason = str(error) if isinstance(error, MemoryToolkitError) else "interrupted"
+    undo = "%memory undo makes them valid again, or " if done.verb == "invalidated" else ""
+    return PartlyDoneError(
+        f"The change ended in the middle: {'; '.join(parts)}. Reason: {reason}",
+        done,
+        hint=f"{undo}repeat the command for the rest, which does no harm to those that are done",
+    )
 
 
 def _wanted(selection: DataFrame) -> dict[str, list[str]]:
@@ -226,23 +269,63 @@ def _ended(backend: MnemopiBackend, bank: Bank, ids: Sequence[str], replacement:
     ]
 
 
-def _curated(backend: HindsightBackend, ids: Sequence[str], verb: str, confirm: bool) -> Selected:
-    """Change memories on a server, one request each; observations are made from others and stay."""
-    bank = backend.retain_bank
-    edits, skipped = [], {}
-    for id_ in ids:
-        if not confirm:
-            memory = remote.found(backend, bank, id_)
-            if memory.get("type") == "observation":
-                skipped[id_] = "an observation, which the server makes from other memories"
-            continue
-        try:
-            backend.service.client.update_memory(bank, id_, state="invalidated" if verb == "invalidated" else "valid")
-        except HindsightError as error:
-            if error.status_code not in {400, 404, 409, 422}:
-                raise
-            skipped[id_] = error.message
+def _planned(backend: HindsightBackend, rows: Sequence[tuple[str, str]]) -> Selected:
+    """Return what would be invalidated on a server; observations are made from other memories and stay."""
+    counts: Counter[str] = Counter()
+    skipped = {}
+    for bank, id_ in rows:
+        if remote.found(backend, bank, id_).get("type") == "observation":
+            skipped[id_] = "an observation, which the server makes from other memories"
         else:
-            edits.append(Edited(id_, "invalidated", bank))
-    count = len(ids) - len(skipped)
-    return Selected(verb, confirm, tuple(edits), {bank: count} if count else {}, skipped)
+            counts[bank] += 1
+    return Selected("invalidated", False, (), dict(counts), skipped)
+
+
+def _curated(backend: HindsightBackend, rows: Sequence[tuple[str, str]], verb: str) -> Selected:
+    """Change memories on a server, each in its own bank by a request of its own.
+
+    Raises
+    ------
+    PartlyDoneError
+        It ended in the middle.
+    """
+    state = "invalidated" if verb == "invalidated" else "valid"
+    done: list[tuple[str, str]] = []
+    unknown: list[tuple[str, str]] = []
+    skipped: dict[str, str] = {}
+
+    def selected() -> Selected:
+        edits = tuple(Edited(id_, "invalidated", bank) for bank, id_ in (*done, *unknown))
+        return Selected(verb, True, edits, dict(Counter(bank for bank, _ in done)), skipped)
+
+    try:
+        for bank, id_ in rows:
+            unknown = [(bank, id_)]
+            try:
+                backend.service.client.update_memory(bank, id_, state=state)
+            except HindsightError as error:
+                if error.status_code in {400, 404, 409, 422}:
+                    skipped[id_], unknown = error.message, []
+                    continue
+                unknown = unknown if error.unknown else []
+                raise
+            done, unknown = [*done, *unknown], []
+    except BaseException as error:
+        if not done and not unknown:
+            raise
+        raise _partly(selected(), len(rows), [id_ for _, id_ in unknown], error) from error
+    finally:
+        if verb == "invalidated":
+            backend.edits += [(*done, *unknown)] if done or unknown else []
+        else:
+            _settle_undo(backend, rows, {*done, *(row for row in rows if row[1] in skipped)})
+    return selected()
+
+
+def _settle_undo(backend: HindsightBackend, rows: Sequence[tuple[str, str]], settled: set[tuple[str, str]]) -> None:
+    """Leave for another undo what was not brought back."""
+    for at, edit in enumerate(backend.edits):
+        if set(rows) & set(edit):
+            left = tuple(row for row in edit if row not in settled)
+            backend.edits[at : at + 1] = [left] if left else []
+            return

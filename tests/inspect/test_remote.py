@@ -10,7 +10,14 @@ import pandas as pd
 import pytest
 
 from ipy_memory.clock import FixedClock
-from ipy_memory.errors import HindsightError, MemoryNotFoundError, MemoryToolkitError
+from ipy_memory.errors import (
+    EditRefusedError,
+    HindsightError,
+    MemoryNotFoundError,
+    MemoryToolkitError,
+    PartlyDoneError,
+)
+from ipy_memory.inspect.local import server_backend
 from ipy_memory.inspect.remote import PAGE
 from ipy_memory.inspect.scopes import scope_rows
 from ipy_memory.inspect.selection import invalidate_all, restore_all, undo_last
@@ -162,7 +169,81 @@ def test_a_selection_is_curated_one_by_one(stub: StubServer, session: MemorySess
     assert str(restore_all(session, done)) == "1 memory restored: 1 in bank omp."
     bodies = [request["body"] for request in stub.requests if request["method"] == "PATCH"]
     assert bodies == [{"state": "invalidated"}, {"state": "invalidated"}, {"state": "valid"}]
-    with pytest.raises(MemoryToolkitError, match="keeps no local banks"):
+    with pytest.raises(EditRefusedError, match="nothing to undo"):
+        undo_last(session)
+
+
+def rows_of(*banks: str) -> pd.DataFrame:
+    return pd.DataFrame({"id": [f"id-{number}" for number in range(len(banks))], "bank": list(banks)})
+
+
+def patches(stub: StubServer) -> list[tuple[str, str]]:
+    """Return the changes that the server was asked for: bank and id with the state."""
+    found = [request for request in stub.requests if request["method"] == "PATCH"]
+    urls = [request["url"].removeprefix("/v1/default/banks/").replace("/memories/", " ") for request in found]
+    return [(url, request["body"]["state"]) for url, request in zip(urls, found, strict=True)]
+
+
+def test_each_row_of_a_selection_goes_to_its_own_bank(stub: StubServer, session: MemorySession) -> None:
+    """B04: the bank column counts, for the change and for its undo."""
+    done = invalidate_all(session, rows_of("omp", "other", "omp"), confirm=True)
+    assert str(done) == "3 memories invalidated: 2 in bank omp, 1 in bank other."
+    assert undo_last(session) == "3 memories restored: 2 in bank omp, 1 in bank other."
+    asked = ["omp id-0", "omp id-2", "other id-1"]
+    assert patches(stub) == [(one, "invalidated") for one in asked] + [(one, "valid") for one in asked]
+
+
+@pytest.mark.parametrize("end", ["refused", "lost", "interrupted"])
+def test_a_change_that_ends_in_the_middle_says_what_was_done_and_is_undone(
+    stub: StubServer, session: MemorySession, end: str
+) -> None:
+    """B04: done, unknown and untried rows are told apart; undo takes in what may have been changed."""
+    broken = {"headers": {"content-length": "99"}, "drip_seconds": 0.0001}
+    fault = {"refused": {"status": 503, "body": {"detail": "full"}}, "lost": broken, "interrupted": {}}[end]
+    stub.answer_with([{"method": "PATCH", "url_contains": "id-2"} | fault])
+    client = server_backend(session).service.client  # type: ignore[union-attr]
+    usual, asked = client.update_memory, list[str]()
+
+    def update(bank: str, memory_id: str, **given: Any) -> Any:
+        asked.append(memory_id)
+        answer = usual(bank, memory_id, **given)
+        if end == "interrupted" and len(asked) == 3:
+            raise KeyboardInterrupt
+        return answer
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(client, "update_memory", update)
+        with pytest.raises(PartlyDoneError) as caught:
+            invalidate_all(session, rows_of(*["omp"] * 5), confirm=True)
+    line = caught.value.one_line()
+    assert "2 of 5 memories invalidated (2 in bank omp)" in line
+    assert ("id-2 may be invalidated or not" in line) is (end != "refused")
+    assert ("2 not changed" in line) is (end != "refused")
+    assert ("3 not changed" in line) is (end == "refused")
+    assert "%memory undo" in line
+    assert ("interrupted" in line) is (end == "interrupted")
+    stub.answer_with([])
+    changed = 2 if end == "refused" else 3
+    assert undo_last(session).startswith(f"{changed} memories restored")
+    assert patches(stub)[-changed:] == [(f"omp id-{number}", "valid") for number in range(changed)]
+
+
+def test_an_undo_that_ends_in_the_middle_leaves_the_rest_to_the_next(stub: StubServer, session: MemorySession) -> None:
+    invalidate_all(session, rows_of("omp", "omp", "omp"), confirm=True)
+    stub.answer_with([{"method": "PATCH", "url_contains": "id-1", "status": 500, "body": {"detail": "down"}}])
+    with pytest.raises(PartlyDoneError, match="1 of 3 memories restored"):
+        undo_last(session)
+    stub.answer_with([{"method": "PATCH", "url_contains": "id-1", "status": 404, "body": {"detail": "gone"}}])
+    assert undo_last(session) == "1 memory restored: 1 in bank omp.\n1 left alone: updateMemory failed: gone."
+    with pytest.raises(EditRefusedError, match="nothing to undo"):
+        undo_last(session)
+
+
+def test_a_change_that_fails_at_once_is_the_servers_own_error(stub: StubServer, session: MemorySession) -> None:
+    stub.answer_with([{"method": "PATCH", "status": 401, "body": {"detail": "no key"}}])
+    with pytest.raises(HindsightError, match="no key"):
+        invalidate_all(session, rows_of("omp", "omp"), confirm=True)
+    with pytest.raises(EditRefusedError, match="nothing to undo"):
         undo_last(session)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from ipy_memory.errors import EditRefusedError, MagicError
+from ipy_memory.errors import EditRefusedError, MagicError, PartlyDoneError
 from ipy_memory.notebook.panels.memory_state import NOTHING_UNDONE, MemoryState
 from ipy_memory.notebook.panels.state import PanelState, keyed
 
@@ -112,6 +112,9 @@ class RecallState(PanelState):
         def invalidate() -> None:
             try:
                 self._ended = invalidate_all(self.desk.session, selection, confirm=True)
+            except PartlyDoneError as error:
+                self._ended = cast("Selected", error.done)
+                raise
             finally:
                 self.marked = ()
                 self.desk.changed()
