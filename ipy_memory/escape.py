@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ipy_memory import js
@@ -21,6 +21,10 @@ _STEERING = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_DIRECTION}{_ZERO_WIDTH}]|
 # HTML is often kept inside Markdown, some readers of which look for links, images and formulas within elements too.
 _MARKDOWN = re.compile(r"[\[\]`*_~$\\@]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 
+_PARTS = re.compile(r"<style.*?</style>|<[^>]*>|[^<]+", re.DOTALL)
+_LATEX = {character: f"\\{character}" for character in "&%$#_{}"}
+_LATEX |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+
 
 def visible(text: str) -> str:
     """Return text in which characters that steer a terminal, hide, or turn the direction are shown by their number."""
@@ -32,29 +36,46 @@ def escaped(text: str) -> str:
     return _MARKDOWN.sub(lambda found: f"&#{ord(found.group())};", html.escape(visible(text)))
 
 
-def escaped_value(value: Any) -> Any:
+def escaped_value(value: Any, escape: Callable[[str], str] = escaped) -> Any:
     """Return a cell's value with every text in it escaped; numbers, dates and missing values stay as they are.
 
     Parameters
     ----------
     value
         A text, a container of texts at any depth, or anything else that pandas can hold.
+    escape
+        What makes a harmless text of any text; for HTML by default.
     """
     if isinstance(value, str):
-        return escaped(value)
+        return escape(value)
     if isinstance(value, bytes):
-        return escaped(repr(value))
+        return escape(repr(value))
     if isinstance(value, Mapping):
-        return {escaped_value(key): escaped_value(item) for key, item in value.items()}
+        return {escaped_value(key, escape): escaped_value(item, escape) for key, item in value.items()}
     if isinstance(value, tuple):
-        return tuple(map(escaped_value, value))
+        return tuple(escaped_value(item, escape) for item in value)
     if isinstance(value, list):
-        return list(map(escaped_value, value))
+        return [escaped_value(item, escape) for item in value]
     if isinstance(value, set | frozenset):
-        return {escaped_value(item) for item in value}
+        return {escaped_value(item, escape) for item in value}
     shown = str(value)
-    # A number or a date prints nothing that has a meaning in HTML; any other object is shown by its escaped text.
-    return value if escaped(shown) == shown else escaped(shown)
+    # A number or a date prints nothing that has a meaning in markup; any other object is shown by its escaped text.
+    return value if escape(shown) == shown else escape(shown)
+
+
+def escaped_page(page: str) -> str:
+    """Return HTML whose texts are escaped already as HTML that a Markdown document can hold too."""
+
+    def part(found: re.Match[str]) -> str:
+        text = found.group()
+        return text if text.startswith("<") else _MARKDOWN.sub(lambda one: f"&#{ord(one.group())};", text)
+
+    return _PARTS.sub(part, visible(page))
+
+
+def latex_text(text: str) -> str:
+    """Return text that LaTeX prints and does not obey."""
+    return "".join(_LATEX.get(character, character) for character in visible(text))
 
 
 def css_text(text: str) -> str:

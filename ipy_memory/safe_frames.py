@@ -6,22 +6,27 @@ table library) is plain pandas again; :func:`safe` guards such a frame.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from pandas import DataFrame, Series
 from pandas.io.formats.style import Styler
 
 from ipy_memory.errors import MemoryToolkitError
-from ipy_memory.escape import css_text, escaped, escaped_value, visible
+from ipy_memory.escape import css_text, escaped, escaped_page, escaped_value, latex_text, visible
+from ipy_memory.frame_files import CONTAINERS, flat, for_workbook, write_workbook
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+_ESCAPE: ContextVar[Callable[[str], str]] = ContextVar("escape", default=escaped)
+"""What makes a harmless text of memory text, in the format that is rendered now."""
 
 # These make plain pandas objects even of a subclass.
 _FRAME_METHODS = ("describe", "value_counts", "mode", "corr", "cov", "apply", "agg", "aggregate", "map")
 _SERIES_METHODS = ("describe", "value_counts", "mode", "apply", "agg", "aggregate", "map")
+_ACCESSORS = ("str", "cat", "dt", "list", "struct", "sparse")
 
 
 def safe(data: Any) -> Any:
@@ -62,6 +67,27 @@ def _keeping_safe(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+class _SafeAccessor:
+    """An accessor of a column, such as ``.str``, all of whose results are safe objects."""
+
+    def __init__(self, plain: Any) -> None:
+        self._plain = plain
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._plain, name)
+        return _keeping_safe(found) if callable(found) else safe(found)
+
+    def __getitem__(self, key: Any) -> Any:
+        return safe(self._plain[key])
+
+    def __dir__(self) -> list[str]:
+        return dir(self._plain)
+
+
+def _accessor(kind: Any) -> property:
+    return property(lambda series: _SafeAccessor(kind(series)), doc="The accessor of pandas, whose results are safe.")
+
+
 class SafeSeries(Series):
     """A column of a :class:`SafeFrame`: printed with steering characters shown, and a frame again if widened."""
 
@@ -75,6 +101,22 @@ class SafeSeries(Series):
 
     def __repr__(self) -> str:
         return visible(super().__repr__())
+
+    def to_string(self, *given: Any, **named: Any) -> Any:
+        """Return the column as text, with steering characters shown by number; a file gets it as it is stored."""
+        return _shown(super().to_string(*given, **named))
+
+    def to_latex(self, *given: Any, **named: Any) -> Any:
+        """Write the column as :meth:`SafeFrame.to_latex` does."""
+        return self.to_frame().to_latex(*given, **named)
+
+    def to_excel(self, *given: Any, **named: Any) -> None:  # type: ignore[misc]
+        """Write the column as :meth:`SafeFrame.to_excel` does."""
+        self.to_frame().to_excel(*given, **named)
+
+    def to_sql(self, *given: Any, **named: Any) -> int | None:  # type: ignore[misc]
+        """Write the column as :meth:`SafeFrame.to_sql` does."""
+        return self.to_frame().to_sql(*given, **named)
 
 
 class SafeFrame(DataFrame):
@@ -93,14 +135,14 @@ class SafeFrame(DataFrame):
 
     def _repr_html_(self) -> str | None:
         shown = super()._repr_html_()  # type: ignore[misc]
-        return None if shown is None else visible(shown)
+        return None if shown is None else escaped_page(shown)
 
     @property
     def style(self) -> Styler:
-        """The frame to be styled: in HTML every text of it is escaped, whatever formats are chained to it."""
+        """The frame to be styled: every text of it is escaped, whatever formats are chained to it."""
         return SafeStyler(self, na_rep="")
 
-    def to_html(self, *given: Any, **named: Any) -> Any:
+    def to_html(self, buf: Any = None, **named: Any) -> Any:
         """Render the frame as HTML as pandas does.
 
         Raises
@@ -110,13 +152,52 @@ class SafeFrame(DataFrame):
         """
         if named.get("escape") is False or named.get("render_links"):
             _refuse("escape=False and render_links=True")
-        return super().to_html(*given, **named)
+        for name in {"table_id", "classes"} & named.keys():
+            named[name] = escaped_value(named[name])
+        return super().to_html(buf, **named)
+
+    def to_latex(self, buf: Any = None, *, escape: bool | None = True, **named: Any) -> Any:
+        """Render the frame as LaTeX as pandas does; texts are escaped unless ``escape`` is false."""
+        shown = self.map(_texts_of_containers) if escape else self
+        return DataFrame(shown).to_latex(buf, escape=escape, **named)
+
+    def to_string(self, *given: Any, **named: Any) -> Any:
+        """Return the frame as text, with steering characters shown by number; a file gets it as it is stored."""
+        return _shown(super().to_string(*given, **named))
+
+    def to_excel(self, excel_writer: Any, sheet_name: str = "Sheet1", **named: Any) -> None:  # type: ignore[misc]
+        """Write the frame to a workbook as pandas does: times in UTC, containers as JSON, no text as a formula."""
+        write_workbook(DataFrame(for_workbook(self)).to_excel, excel_writer, sheet_name, **named)
+
+    def to_sql(self, *given: Any, **named: Any) -> int | None:  # type: ignore[misc]
+        """Write the frame to a table as pandas does, containers as JSON."""
+        return DataFrame(flat(self, CONTAINERS)).to_sql(*given, **named)
+
+    def to_parquet(self, *given: Any, **named: Any) -> Any:
+        """Write the frame to a Parquet file as pandas does, mappings as JSON."""
+        return DataFrame(flat(self, Mapping)).to_parquet(*given, **named)
+
+    def to_feather(self, *given: Any, **named: Any) -> None:
+        """Write the frame to a Feather file as pandas does, mappings as JSON."""
+        DataFrame(flat(self, Mapping)).to_feather(*given, **named)
 
 
 for _name in _FRAME_METHODS:
     setattr(SafeFrame, _name, _keeping_safe(getattr(DataFrame, _name)))
 for _name in _SERIES_METHODS:
     setattr(SafeSeries, _name, _keeping_safe(getattr(Series, _name)))
+for _name in _ACCESSORS:  # on the class of pandas this is the accessor's own class
+    if hasattr(Series, _name):
+        setattr(SafeSeries, _name, _accessor(getattr(Series, _name)))
+
+
+def _shown(text: Any) -> Any:
+    return visible(text) if isinstance(text, str) else text
+
+
+def _texts_of_containers(value: Any) -> Any:
+    """Return a container as its text, which pandas can escape."""
+    return str(value) if isinstance(value, CONTAINERS) else value
 
 
 def _refuse(what: str) -> NoReturn:
@@ -126,43 +207,78 @@ def _refuse(what: str) -> NoReturn:
     )
 
 
-class SafeStyler(Styler):
-    """A Styler whose HTML holds memory text as text: in cells, labels, names, tool tips, classes and style sheets.
+class _Label(str):
+    """A label that a user gives in place of another one; pandas lets it hold ``{}`` for that one."""
 
-    Values reach a formatter escaped, so markup that a formatter itself adds stays markup. In LaTeX and plain text they
-    are what pandas makes of them.
+    __slots__ = ()
+
+    def format(self, *given: Any, **named: Any) -> str:
+        """Fill the label in and escape it for the format that is rendered."""
+        try:
+            written = super().format(*given, **named)
+        except (LookupError, ValueError, AttributeError):  # braces that are text
+            written = str(self)
+        return _ESCAPE.get()(written)
+
+
+def _label(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return tuple(map(_label, value))
+    return _Label(value) if isinstance(value, str) else value
+
+
+class SafeStyler(Styler):
+    """A Styler that shows memory text as text: in cells, labels, names, captions, tool tips, classes and style sheets.
+
+    Values reach a formatter escaped for the format that is rendered, so markup that a formatter itself adds stays
+    markup.
     """
 
     def format(self, *given: Any, **named: Any) -> Any:
-        """Format values as pandas does; HTML is escaped in any case."""
-        if named.get("escape") == "html":
-            named["escape"] = None
-        return super().format(*given, **named)
+        """Format values as pandas does; they are escaped in any case."""
+        return super().format(*given, **named | {"escape": None})
 
     def format_index(self, *given: Any, **named: Any) -> Any:
-        """Format labels as pandas does; HTML is escaped in any case."""
-        if named.get("escape") == "html":
-            named["escape"] = None
-        return super().format_index(*given, **named)
+        """Format labels as pandas does; they are escaped in any case."""
+        return super().format_index(*given, **named | {"escape": None})
+
+    def relabel_index(self, labels: Any, *given: Any, **named: Any) -> Any:
+        """Relabel as pandas does; labels are escaped."""
+        return super().relabel_index([_label(label) for label in labels], *given, **named)
 
     def set_tooltips(self, ttips: DataFrame, *given: Any, **named: Any) -> Styler:
         """Show tool tips as pandas does, their text escaped."""
         as_title = named.get("as_title_attribute", False)
         return super().set_tooltips(ttips.map(escaped_cell if as_title else _in_style_sheet), *given, **named)
 
-    def set_caption(self, caption: str | tuple[str, str] | list[str]) -> Styler:
-        """Set the caption as pandas does, escaped."""
-        return super().set_caption(escaped_value(caption))
-
     def set_td_classes(self, classes: DataFrame) -> Styler:
         """Set classes of cells as pandas does, escaped."""
         return super().set_td_classes(classes.map(escaped_cell))
 
+    def set_uuid(self, uuid: str) -> Styler:
+        """Set the name that ids begin with as pandas does; what cannot be part of an id is replaced by ``_``."""
+        return super().set_uuid(re.sub(r"[^\w-]", "_", uuid))
+
+    def to_excel(  # type: ignore[override]
+        self, excel_writer: Any, sheet_name: str = "Sheet1", **named: Any
+    ) -> None:
+        """Write the styled frame to a workbook as :meth:`SafeFrame.to_excel` does."""
+        kept: Any = self.data  # type: ignore[has-type]
+        self.data = for_workbook(kept)
+        try:
+            write_workbook(super().to_excel, excel_writer, sheet_name, **named)
+        finally:
+            self.data = kept
+
+    def _render_latex(self, *given: Any, **named: Any) -> Any:
+        with _escaping(latex_text):
+            return super()._render_latex(*given, **named)  # type: ignore[misc]
+
+    def _render_string(self, *given: Any, **named: Any) -> Any:
+        with _escaping(visible):
+            return super()._render_string(*given, **named)  # type: ignore[misc]
+
     def _translate(self, *given: Any, **named: Any) -> dict[str, Any]:
-        # HTML is the one format in which an empty corner is not empty.
-        blank = named.get("blank", given[4] if len(given) > 4 else "&nbsp;")
-        if not blank:
-            return super()._translate(*given, **named)  # type: ignore[misc,no-any-return]
         kept = {name: getattr(self, name) for name in _DISPLAY if hasattr(self, name)}
         try:
             for name, functions in kept.items():
@@ -174,7 +290,18 @@ class SafeStyler(Styler):
         if len(kept) < len(_DISPLAY):
             _escape_names(made)
         _escape_style_sheet(made)
+        made["caption"] = escaped_value(made["caption"], _ESCAPE.get()) if made.get("caption") else made.get("caption")
         return made
+
+
+@contextmanager
+def _escaping(escape: Callable[[str], str]) -> Iterator[None]:
+    """Escape memory text in a way of its own; also in the frames that stand below another one."""
+    token = _ESCAPE.set(escape)
+    try:
+        yield
+    finally:
+        _ESCAPE.reset(token)
 
 
 _DISPLAY = (
@@ -195,7 +322,7 @@ class _Escaping:
 
     def __getitem__(self, place: Any) -> Callable[[Any], Any]:
         function = self._functions[place]
-        return lambda value: function(escaped_value(value))
+        return lambda value: function(escaped_value(value, _ESCAPE.get()))
 
 
 def _escape_names(made: dict[str, Any]) -> None:
@@ -203,14 +330,16 @@ def _escape_names(made: dict[str, Any]) -> None:
     for cell in (cell for row in made.get("head", ()) for cell in row):
         shown = cell.get("display_value")
         if "index_name" in str(cell.get("class")) and isinstance(shown, str) and shown != "&nbsp;":
-            cell["display_value"] = escaped(shown)
+            cell["display_value"] = _ESCAPE.get()(shown)
 
 
 def _escape_style_sheet(made: dict[str, Any]) -> None:
-    """Let no property of a style sheet end the style element."""
+    """Let nothing in a style sheet end the style element."""
     for part in ("cellstyle", "cellstyle_index", "cellstyle_columns", "table_styles"):
         for rule in made.get(part) or ():
-            rule["props"] = [(name, _css(value)) for name, value in rule["props"]]
+            rule["props"] = [(_css(name), _css(value)) for name, value in rule["props"]]
+            if "selector" in rule:
+                rule["selector"] = _css(rule["selector"])
 
 
 def _css(value: Any) -> Any:

@@ -17,6 +17,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("js", "errors", "clock", "transport", "process", "route", "sqlite_files"),
     ("jsdate_forms", "http_failure"),
     ("jsdate", "collation", "redact", "model", "http", "paths", "own_files", "escape", "tabular"),
+    ("frame_files",),
     ("safe_frames",),
     ("frames", "text", "turns", "settings_table"),
     ("settings_file", "trust"),
@@ -52,7 +53,7 @@ GUESTS = {
     "ipywidgets": {"notebook"},
     "anywidget": {"notebook"},
     "matplotlib": {"notebook"},
-    "pandas": {"frames", "safe_frames", "notebook"},
+    "pandas": {"frame_files", "frames", "safe_frames", "notebook"},
     "httpx": {"http", "http_failure", "route", "transport"},
 }
 """Where a heavy library may be met."""

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import pickle
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pandas as pd
 import pytest
 
@@ -131,6 +135,12 @@ PATHS: dict[str, Path_] = {
     "filled": lambda h: h[["content"]].fillna("x"),
     "upper": lambda h: h["content"].str.strip().to_frame(),
     "replaced": lambda h: h[["content"]].replace("zzz", "y"),
+    "split": lambda h: h["content"].str.split(" ", expand=True),
+    "extracted": lambda h: h["content"].str.extract("(<.*)"),
+    "joined texts": lambda h: h["content"].str.cat(h["id"]).to_frame(),
+    "first characters": lambda h: h["content"].str[:9].to_frame(),
+    "categories": lambda h: h.set_index("id")["content"].astype("category").cat.codes.to_frame(),
+    "years": lambda h: h.assign(day=pd.Timestamp(2026, 1, 1)).set_index("content")["day"].dt.year.to_frame(),
     "unpickled": lambda h: pickle.loads(pickle.dumps(h)),
 }
 
@@ -156,8 +166,24 @@ DISPLAYS: dict[str, Path_] = {
     "css of text": lambda f: f.style.map(lambda value: f"content: {value!s}".replace(";", " ")).to_html(),
     "bold": lambda f: f.style.to_html(bold_headers=True, table_uuid="u"),
     "under": lambda f: f.style.concat(f.style).to_html(),
+    "links of text": lambda f: f.style.format(hyperlinks="html").to_html(),
+    "links of labels": lambda f: f.style.format_index(axis=1, hyperlinks="html").to_html(),
+    "relabelled": lambda f: f.style.relabel_index(labels_of(f.index), axis=0).to_html(),
+    "relabelled columns": lambda f: f.style.relabel_index(labels_of(f.columns), axis=1).to_html(),
+    "id": lambda f: f.style.set_uuid(str(f.iloc[0, 0])).to_html(),
+    "id of the page": lambda f: f.style.to_html(table_uuid=str(f.iloc[0, 0])),
+    "selector": lambda f: f.style.set_table_styles([{"selector": PAYLOADS[5], "props": "color: red"}]).to_html(),
+    "property": lambda f: f.style.map(lambda _: f"{PAYLOADS[5]}: red").to_html(),
+    "exported": lambda f: f.style.use(f.style.format("{}").export()).to_html(),
+    "id of the table": lambda f: f.to_html(table_id=PAYLOADS[2], classes=[PAYLOADS[2]]),
 }
 """Displays that need unique labels are tried on frames that have them only."""
+
+
+def labels_of(labels: pd.Index) -> list[Any]:
+    """Return payloads for as many labels, in the form that they have."""
+    texts = [PAYLOADS[place % len(PAYLOADS)] for place in range(len(labels))]
+    return [(text,) * labels.nlevels for text in texts] if labels.nlevels > 1 else texts
 
 
 MAIN = ("display", "style", "format", "format text")
@@ -243,16 +269,26 @@ def test_a_frame_that_left_is_guarded_by_name() -> None:
     assert isinstance(safe(outside["content"]), SafeSeries)
 
 
-def test_latex_and_text_are_not_full_of_entities() -> None:
-    frame = hits_frame([Hit("a", "R&D <x>")])[["content"]]
-    assert "R&D <x>" in frame.style.to_string()
-    assert "&amp;" not in frame.style.to_latex()
+def test_each_format_has_its_own_escapes() -> None:
+    r"""A01: ``to_latex`` and ``to_string``; LaTeX would run ``\input``."""
+    frame = hits_frame([Hit("a", "R&D <x> \\input{/etc/passwd}\x1b[31m", metadata={"k": "\\input{x}"})])
+    frame = frame[["content", "metadata"]]
+    styled = frame.style.set_caption("R&D").format("{}").relabel_index(["R&D", "{0}"], axis=1)
+    assert "R&D <x> \\input{/etc/passwd}⟨U+001B⟩[31m" in styled.to_string()
+    for latex in (styled.to_latex(), frame.to_latex(), frame["content"].to_latex()):
+        assert "R\\&D <x> \\textbackslash" in latex
+        assert "\\input" not in latex
+        assert "&amp;" not in latex
+    assert "\\caption{R\\&D}" in styled.to_latex()
+    assert "R&amp;D" in styled.to_html()
+    assert frame.style.relabel_index(["{", "{0}"], axis=1).to_html().count(">{<") == 1
 
 
 def test_steering_characters_are_shown_by_number_in_every_printed_form() -> None:
     """A10: a carriage return, zero-width and direction characters too."""
     frame = hits_frame([Hit("a\u200b", "x\r\x1b[31m\u202ey")])
-    for shown in (repr(frame), repr(frame["content"]), repr(frame[["content"]].T), frame._repr_html_() or ""):
+    printed = (repr(frame), repr(frame["content"]), repr(frame[["content"]].T), frame._repr_html_() or "")
+    for shown in (*printed, frame.to_string(), frame["content"].to_string(), frame.style.to_string()):
         assert not {"\r", "\x1b", "\u202e", "\u200b"} & set(shown)
 
 
@@ -306,3 +342,66 @@ def test_the_text_belongs_to_the_whole_result_alone(result: Any) -> None:
         assert not hasattr(made, "text")
         assert made.attrs["banks"] == ["shop"]
     assert b"Found 1" not in pickle.dumps(result)
+
+
+def test_a_cut_frame_in_a_markdown_document_is_no_markdown() -> None:
+    """A17: the table of a slice, as that of a whole result."""
+    frame = hits_frame([Hit("a", "![image](http://x/y.png) www.x.org `code` $x$ _a_")])[["id", "content"]]
+    page = frame._repr_html_() or ""
+    for mark in ("](", "http://", "www.x", "`", "$x$", "_a_"):
+        assert mark not in page
+    assert "![image](http://x/y.png) www.x.org `code` $x$ _a_" in Reader(page).text
+
+
+def stored(**more: Any) -> SafeFrame:
+    """Return a frame with a value of every kind in it."""
+    many = [Hit("a", "=1+1", tags=("x", "y"), metadata={"k": [1, {"z": None}]}, timestamp=NOW), Hit("b", "\x1b=2")]
+    return hits_frame([*many, Hit("c", "c", metadata={})]).assign(**more)
+
+
+NOW = "2026-06-01T12:00:00.000Z"
+
+
+def test_a_workbook_holds_every_column(tmp_path: Path) -> None:
+    """C17: times, containers and control characters; a text that begins with ``=`` is no formula."""
+    frame = stored()
+    for write in (frame.to_excel, frame.style.to_excel, frame.set_index(["content", "date"]).to_excel):
+        write(tmp_path / "hits.xlsx")
+        book = openpyxl.load_workbook(tmp_path / "hits.xlsx")
+        values = [cell for row in book["Sheet1"].iter_rows() for cell in row]
+        assert "f" not in {cell.data_type for cell in values}
+        assert {"=1+1", '["x", "y"]', '{"k": [1, {"z": null}]}', "⟨U+001B⟩=2"} <= {cell.value for cell in values}
+        assert datetime(2026, 6, 1, 12) in {cell.value for cell in values}
+    frame["content"].to_excel(tmp_path / "column.xlsx", sheet_name="one")
+    assert openpyxl.load_workbook(tmp_path / "column.xlsx")["one"]["B2"].value == "=1+1"
+
+
+def test_a_sheet_of_another_workbook_leaves_its_formulas(tmp_path: Path) -> None:
+    with pd.ExcelWriter(tmp_path / "own.xlsx") as writer:
+        pd.DataFrame({"a": ["=1+1"]}).to_excel(writer, sheet_name="own")
+        stored().to_excel(writer, sheet_name="memories")
+    book = openpyxl.load_workbook(tmp_path / "own.xlsx")
+    assert book["own"]["B2"].data_type == "f"
+    assert "f" not in {cell.data_type for row in book["memories"].iter_rows() for cell in row}
+
+
+def test_a_database_table_holds_every_column() -> None:
+    """C17: containers as JSON; the values of the frame stay as they are."""
+    frame = stored(about=[{"b", "a"}, (), []])
+    with closing(sqlite3.connect(":memory:")) as connection:
+        assert frame.to_sql("hits", connection) == 3
+        rows = connection.execute("SELECT content, tags, metadata, about FROM hits").fetchall()
+        frame["content"].to_sql("texts", connection)
+    assert rows[0] == ("=1+1", '["x", "y"]', '{"k": [1, {"z": null}]}', '["a", "b"]')
+    assert frame["metadata"].iloc[0] == {"k": [1, {"z": None}]}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+def test_a_columnar_file_holds_every_column(kind: str, tmp_path: Path) -> None:
+    """C17: metadata of any form, as JSON."""
+    frame = stored()
+    getattr(frame, f"to_{kind}")(tmp_path / "file")
+    again = getattr(pd, f"read_{kind}")(tmp_path / "file")
+    assert again["metadata"].tolist()[0] == '{"k": [1, {"z": null}]}'
+    assert list(again["tags"].iloc[0]) == ["x", "y"]
+    assert again["date"].iloc[0] == frame["date"].iloc[0]
