@@ -269,9 +269,10 @@ class HindsightClient:
         """Return what the server says of itself and its database; a sick one is an error."""
         return self._wire.send("health", "GET", "/health", None, self.limits.request_ms)
 
-    def version(self) -> Any:
-        """Return the server's version and features."""
-        return self._wire.send("version", "GET", "/version", None, self.limits.request_ms)
+    def version(self, limit_ms: float | None = None) -> Any:
+        """Return the server's version and features; ``limit_ms`` may shorten the usual limit."""
+        limit = self.limits.request_ms if limit_ms is None else min(limit_ms, self.limits.request_ms)
+        return self._wire.send("version", "GET", "/version", None, limit)
 
     def list_banks(self, *, q: str | None = None, limit: int | None = None, offset: int | None = None) -> Any:
         """Return the banks of the server, or one page of them."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ipy_memory.errors import BankError
 from ipy_memory.inspect.local import chosen_targets, local_backend
+from ipy_memory.inspect.versions import version_rows
 from ipy_memory.mnemopi.doctor import PARTS, Examination, Repair, examine, repair
 from ipy_memory.mnemopi.reports import shown_path
 from ipy_memory.paths import exists
@@ -33,6 +34,7 @@ class Health:
     repairs: tuple[Repair, ...] = ()
     home: str = ""
     refused: tuple[BankError, ...] = ()
+    versions: tuple[str, ...] = ()
 
     @property
     def notes(self) -> list[str]:
@@ -42,7 +44,7 @@ class Health:
         notes += [f"Not repaired: {error.message.rstrip('.')} [{error.where}]. {error.hint}" for error in self.refused]
         now = self._now
         if not now:
-            return notes
+            return [*notes, *self.versions]
         notes.append(
             f"{self.faults} faults in {len(now)} banks." if self.faults else f"All is well in {len(now)} banks."
         )
@@ -50,7 +52,7 @@ class Health:
             notes.append("No memories are lost. To mend it: %memory doctor --repair")
         if any(fault.part == "vectors" for one in now for fault in one.faults):
             notes.append("To compute vectors anew: %memory embeddings reindex")
-        return notes
+        return [*notes, *self.versions]
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
@@ -131,7 +133,8 @@ def look_over(
         progress(before + len(PARTS), whole)
     if any(done.backup for done in repairs):
         _forget_what_was_read(backend.banks.all())
-    return Health(tuple(examinations), tuple(repairs), backend.home, tuple(refused))
+    versions = tuple(f"{row.name}: {row.value}." for row in version_rows(session))
+    return Health(tuple(examinations), tuple(repairs), backend.home, tuple(refused), versions)
 
 
 def _forget_what_was_read(banks: Sequence[Bank]) -> None:

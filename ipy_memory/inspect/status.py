@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipy_memory.backends import SUPPORTED
+from ipy_memory.inspect.versions import version_rows
 from ipy_memory.mnemopi.reports import homely
 from ipy_memory.session import StatusRow
 
@@ -41,7 +42,7 @@ def status_rows(session: MemorySession, *, folder_chosen: bool = False, whole_pa
             shown(row.value),
             shown(row.origin or (session.settings.origin(behind[row.name]) if row.name in behind else "")),
         )
-        for row in session.status()
+        for row in (*session.status(), *version_rows(session))
         if not (row.name == "note" and folder_chosen)
     ]
     return rows + [
