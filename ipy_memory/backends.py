@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from ipy_memory.clock import Clock, IdSource, Timers
+    from ipy_memory.mnemopi.clearing import Emptied
     from ipy_memory.mnemopi.edit import Edited, Operation
     from ipy_memory.mnemopi.embeddings import Embedder
     from ipy_memory.mnemopi.trace import Trace
@@ -297,15 +298,11 @@ class FileKeeping(Protocol):
     """A backend whose banks are files of this machine, which can be cleared (A-11)."""
 
     def clear_files(self, *, rescued: Sequence[str] = ()) -> list[Path]:
-        """Return the bank files that :meth:`clear` would delete."""
+        """Return the bank files that :meth:`clear` would empty."""
         ...
 
-    def back_up(self, files: Sequence[Path]) -> list[Path]:
-        """Copy bank files; return the copies."""
-        ...
-
-    def clear(self, *, rescued: Sequence[str] = (), messages: Sequence[Message] = ()) -> list[Path]:
-        """Delete the files and begin afresh; what was said so far is not stored again."""
+    def clear(self, *, rescued: Sequence[str] = (), messages: Sequence[Message] = (), backup: bool = True) -> Emptied:
+        """Empty the files, after a copy of each, and begin afresh; what was said so far is not stored again."""
         ...
 
 

@@ -49,9 +49,9 @@ class Notice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """What a clear did (A-11): the files that are gone, the copies made first, and what it did not touch."""
+    """What a clear did (A-11): the bank files that are empty now, the copies made first, and what it did not touch."""
 
-    deleted: tuple[Path, ...] = ()
+    emptied: tuple[Path, ...] = ()
     copies: tuple[Path, ...] = ()
     warning: str | None = None
 
@@ -376,29 +376,29 @@ class SessionLife:
         self._tell_settings()
 
     def clear_files(self, *, rescued: Sequence[str] = ()) -> list[Path]:
-        """Return the files that :meth:`clear` would delete; none where the banks are on a server."""
+        """Return the bank files that :meth:`clear` would empty; none where the banks are on a server."""
         backend = self._living()
         return backend.clear_files(rescued=rescued) if isinstance(backend, FileKeeping) else []
 
     def clear(self, *, rescued: Sequence[str] = (), backup: bool = True) -> Cleared:
         """Clear the session's memory (A-11).
 
-        Local banks in scope are deleted and begun afresh, rescued ones only if named. Of a Hindsight session the
-        local state is dropped; the server's bank stays.
+        Local banks in scope are emptied, rescued ones only if named; their files stay, so that another process that
+        has one open loses nothing that it stores later. Of a Hindsight session the local state is dropped; the
+        server's bank stays.
 
         Parameters
         ----------
         rescued
             Names of legacy banks that are to go too.
         backup
-            Copy each file first; if that fails, nothing is deleted.
+            Copy each bank first, in the same transaction; if that fails, nothing is cleared.
         """
         backend = self._living()
         if isinstance(backend, FileKeeping):
-            copies = backend.back_up(backend.clear_files(rescued=rescued)) if backup else []
-            return Cleared(
-                tuple(backend.clear(rescued=rescued, messages=self._pause.kept(self.messages))), tuple(copies)
-            )
+            kept = self._pause.kept(self.messages)
+            done = backend.clear(rescued=rescued, messages=kept, backup=backup)
+            return Cleared(done.files, done.copies, "\n".join(done.notes) or None)
         if isinstance(backend, Detachable):
             try:
                 warning = backend.clear()

@@ -403,7 +403,7 @@ def test_clear_names_its_files_and_spares_rescued_and_shared_banks(tmp_path: Pat
         session.retain("The harbour opens at six.")
         backend: Any = session.backend
         assert [target.path for target in backend.clear_targets()] == [bank_file(tmp_path)]
-        assert bank_file(tmp_path) in backend.clear()
+        assert backend.clear().files == (bank_file(tmp_path),)
         assert session.recall("harbour").hits == ()
         session.retain("Afresh.")
     assert rows(bank_file(tmp_path), "SELECT content FROM working_memory") == [("Afresh.",)]

@@ -582,7 +582,7 @@ def test_clear_leaves_what_it_should(world: World, backend: str) -> None:
         return
     assert session.clear_files() == [world.bank()]
     done = session.clear()
-    assert done.deleted[0] == world.bank()
+    assert done.emptied == (world.bank(),)
     [copy] = done.copies
     assert copy.parent == world.folder / "agent" / "ipy_memory" / "copies"
     assert rows(copy, "SELECT content FROM working_memory")[0] == ("The harbour opens at six.",)
@@ -612,14 +612,14 @@ def test_an_interrupted_clear_of_a_server_session_does_not_pass_for_one_in_use(
         session.retain("lost?")
 
 
-def test_a_clear_whose_copy_fails_deletes_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clear_whose_copy_fails_clears_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     session = world.open("mnemopi")
     session.retain("The harbour opens at six.")
 
     def full(*_: object) -> Path:
         raise MemoryToolkitError("no room")
 
-    monkeypatch.setattr("ipy_memory.mnemopi.life.copy_bank", full)
+    monkeypatch.setattr("ipy_memory.mnemopi.clearing.copy_bank", full)
     with pytest.raises(MemoryToolkitError, match="no room"):
         session.clear()
     assert session.recall("harbour").hits

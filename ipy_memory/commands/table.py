@@ -390,12 +390,12 @@ _ADMIN = (
     Command(
         "clear",
         "",
-        "Delete the memory in scope: the local banks, or the local state of a Hindsight session.",
+        "Delete every memory in the local banks in scope, or the local state of a Hindsight session.",
         Group.ADMIN,
         flags=(
-            Flag("yes", "really do it; without it, say what would be deleted"),
-            Flag("no-backup", "make no copies of the files first"),
-            Flag("rescued", "also delete this rescued bank", "NAME"),
+            Flag("yes", "really do it; without it, say what would be cleared"),
+            Flag("no-backup", "make no copies of the banks first"),
+            Flag("rescued", "also clear this rescued bank", "NAME"),
         ),
     ),
     Command(

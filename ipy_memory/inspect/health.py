@@ -41,6 +41,7 @@ class Health:
         """What a person should know or do."""
         notes = [f"Copy of the bank: {shown_path(done.backup, self.home)}" for done in self.repairs if done.backup]
         notes += [f"{done.before.name}: {what}." for done in self.repairs for what in done.done]
+        notes += [f"{one.name}: {part.detail}." for one in self.examinations for part in one.readable_by_others]
         notes += [f"Not repaired: {error.message.rstrip('.')} [{error.where}]. {error.hint}" for error in self.refused]
         now = self._now
         if not now:

@@ -336,25 +336,40 @@ class Bank:
                 raise ReadOnlyBankError(
                     "The bank was opened for reading only.", where=self.where, hint="Open it for writing."
                 )
-            try:  # BEGIN belongs inside: an interrupt may come just after it
-                self._show_whole()
-                self.connection.bound(False)
-                self.connection.begin(self.patience_ms)
-                self._depth, self._ended = 1, None
-                foreign = keep_out()
-                yield self.connection
-                self._check_transaction()
-                put_back(self.connection, foreign)
-                self._depth = 0
-                self.connection.execute("COMMIT")
-            except BaseException:
-                self._depth = 0
-                self.taken_back += 1
-                if self.connection.in_transaction:
-                    self.connection.execute("ROLLBACK")
-                raise
-            finally:
-                self.connection.bound()
+            self._show_whole()
+            with self.connection.unbounded():
+                try:  # BEGIN belongs inside: an interrupt may come just after it
+                    self.connection.begin(self.patience_ms)
+                    self._depth, self._ended = 1, None
+                    foreign = keep_out()
+                    yield self.connection
+                    self._check_transaction()
+                    put_back(self.connection, foreign)
+                    self._depth = 0
+                    self.connection.execute("COMMIT")
+                except BaseException:
+                    self._depth = 0
+                    self.taken_back += 1
+                    if self.connection.in_transaction:
+                        self.connection.execute("ROLLBACK")
+                    raise
+
+    @contextmanager
+    def rebuilding(self) -> Iterator[sqlite3.Connection]:
+        """Hold a write transaction that makes the file anew: what is not of the schema does not come back."""
+
+        def drop() -> Sequence[Trigger]:
+            self._set_aside()
+            return ()
+
+        with self._writing(drop) as connection:
+            yield connection
+
+    @contextmanager
+    def rewriting(self) -> Iterator[sqlite3.Connection]:
+        """Work on the whole file, outside of a transaction and without limits."""
+        with self.reading() as connection, connection.unbounded():
+            yield connection
 
     def _set_aside(self) -> Sequence[Trigger]:
         return set_aside(self.connection, self.where) if self._has_foreign_triggers() else ()
@@ -399,7 +414,7 @@ class Bank:
                 self._depth -= 1
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Iterator[Connection]:
         """Read under the bank's error border; statements in it can be interrupted and are bounded in time."""
         with self._border():
             if self._missing and not self._depth:

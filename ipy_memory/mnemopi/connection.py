@@ -87,6 +87,16 @@ class Connection(sqlite3.Connection):
         self._bounded = on
         self.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES if on else _LONGEST)
 
+    @contextmanager
+    def unbounded(self) -> Iterator[None]:
+        """Let the statements of a block take what they need."""
+        before = self._bounded
+        self.bound(False)
+        try:
+            yield
+        finally:
+            self.bound(before)
+
     def is_late(self) -> bool:
         """Return whether the statement at work has had its time; for SQLite's progress handler."""
         over = self._bounded and time.monotonic() - self._began > READ_SECONDS
@@ -293,7 +303,9 @@ def connect_readonly(path: Path, name: str) -> Connection:
 
 def empty_connection() -> Connection:
     """Connect to an empty database that only this connection sees."""
-    return sqlite3.connect(":memory:", isolation_level=None, factory=Connection)
+    connection = sqlite3.connect("", isolation_level=None, factory=Connection)
+    connection.text_factory = _TEXT
+    return connection
 
 
 def reading_mode(path: Path) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -12,18 +14,28 @@ from typing import TYPE_CHECKING
 
 from ipy_memory.errors import BankError, CorruptBankError
 from ipy_memory.jsdate import iso
-from ipy_memory.mnemopi import removal
+from ipy_memory.mnemopi import indexes, removal
 from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.cells import as_text
-from ipy_memory.mnemopi.connection import bank_errors
+from ipy_memory.mnemopi.connection import STEPS_BETWEEN_CHECKS, bank_errors, empty_connection
 from ipy_memory.mnemopi.copies import copy_bank
-from ipy_memory.mnemopi.schema import FULL_TEXT_TABLES, columns, create_schema
+from ipy_memory.mnemopi.schema import (
+    FULL_TEXT_TABLES,
+    REPLACED_TRIGGERS,
+    TABLES,
+    columns,
+    create_schema,
+    is_own_index,
+    quoted,
+)
+from ipy_memory.mnemopi.triggers import foreign_triggers, set_aside
 from ipy_memory.mnemopi.vectors import stored_vector
 
 if TYPE_CHECKING:
     from ipy_memory.clock import Clock
+    from ipy_memory.mnemopi.triggers import Trigger
 
 FILE, SCHEMA, INDEX, VECTORS, ORPHANS = "file", "schema", "index", "vectors", "orphans"
+PERMISSIONS = "permissions"
 PARTS = (FILE, SCHEMA, INDEX, VECTORS, ORPHANS)
 """What is looked at."""
 
@@ -32,10 +44,8 @@ REPAIRABLE = frozenset({SCHEMA, INDEX, ORPHANS})
 
 _FAULTS = 5
 _AT_A_TIME = 500
-_EMPTY_INDEX = ((1, b""), (10, bytes(7)))
-"""The totals and the structure of a full-text index without entries, as SQLite itself writes them."""
-
-_OWN_ROWS = "SELECT id, COALESCE(embed_text, content) FROM working_memory"
+_CONDITIONS = re.compile(r"\b(?:CHECK|ON\s+CONFLICT|GENERATED|FOREIGN\s+KEY|REFERENCES)\b|\bAS\s*\(", re.IGNORECASE)
+"""What no table of the schema has in its definition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,7 @@ class Finding:
     name: str
     good: bool
     detail: str = ""
+    repairable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +73,16 @@ class Examination:
         return tuple(finding for finding in self.findings if not finding.good)
 
     @property
+    def readable_by_others(self) -> tuple[Finding, ...]:
+        """What there is to say of the file's permissions, if other users can read it."""
+        return tuple(finding for finding in self.findings if finding.name == PERMISSIONS)
+
+    @property
     def repairable(self) -> tuple[Finding, ...]:
         """What :func:`repair` can mend."""
         if any(fault.part == FILE for fault in self.faults):
             return ()
-        return tuple(fault for fault in self.faults if fault.part in REPAIRABLE)
+        return tuple(fault for fault in self.faults if fault.part in REPAIRABLE and fault.repairable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +114,7 @@ def examine(path: Path, name: str, clock: Clock, progress: Callable[[str], objec
         with Bank.open_readonly(path, name, clock=clock) as bank, _copied(bank) as copy:
             for part, look in (
                 (FILE, _file),
-                (SCHEMA, lambda copy: _schema(copy, iso(clock.now_ms()))),
+                (SCHEMA, lambda copy: _schema(copy, iso(clock.now_ms()), bank.where)),
                 (INDEX, _indexes),
                 (VECTORS, _vectors),
                 (ORPHANS, _orphans),
@@ -107,6 +123,8 @@ def examine(path: Path, name: str, clock: Clock, progress: Callable[[str], objec
                 findings += look(copy)
                 if part == FILE and not findings[-1].good:
                     break
+                if part == FILE and (others := _seen_by_others(path)):
+                    findings.append(Finding(FILE, PERMISSIONS, True, others))
     except BankError as error:
         findings.append(Finding(FILE, "opening", False, error.message))
     return Examination(name, path, tuple(findings))
@@ -140,8 +158,8 @@ def repair(path: Path, name: str, clock: Clock, copies: Path) -> Repair:
         done += [f"added {fault.name}" for fault in before.repairable if fault.part == SCHEMA]
         with bank.transaction() as connection:
             for index in broken:
-                _rebuild(connection, index, iso(clock.now_ms()))
-                done.append(f"built {index} anew")
+                indexes.rebuild(connection, index, iso(clock.now_ms()))
+                done.append(f"rebuilt {index}")
             for table, number in removal.delete_orphans(connection).items():
                 done.append(f"deleted {number} rows of {table} whose memory is gone")
     return Repair(before, examine(path, name, clock), copy, tuple(done))
@@ -149,13 +167,20 @@ def repair(path: Path, name: str, clock: Clock, copies: Path) -> Repair:
 
 @contextmanager
 def _copied(bank: Bank) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect("", isolation_level=None)) as copy:
-        copy.text_factory = as_text
-        with bank.reading() as connection:
+    with closing(empty_connection()) as copy:
+        copy.set_progress_handler(lambda: 0, STEPS_BETWEEN_CHECKS)  # so that Ctrl-C ends a statement
+        with bank.snapshot() as connection:
             connection.backup(copy)
         with bank_errors(bank.path, bank.name):
             copy.execute("PRAGMA trusted_schema = OFF")
             yield copy
+
+
+def _seen_by_others(path: Path) -> str:
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if not mode & 0o077:
+        return ""
+    return f"other users of this machine can read it (mode {mode:04o}); to change that: chmod 600 {path.name}"
 
 
 def _file(copy: sqlite3.Connection) -> list[Finding]:
@@ -168,43 +193,73 @@ def _file(copy: sqlite3.Connection) -> list[Finding]:
     return [Finding(FILE, "integrity", not faults, "; ".join(faults))]
 
 
-def _schema(copy: sqlite3.Connection, now: str) -> list[Finding]:
-    """Say what creating the schema would add; the copy has it all afterwards."""
+def _schema(copy: sqlite3.Connection, now: str, where: str) -> Iterator[Finding]:
+    """Say what creating the schema would add, and what does not belong to it; the copy has only the schema's after."""
+    foreign = [trigger for trigger in foreign_triggers(copy) if trigger.name not in REPLACED_TRIGGERS]
     before = _parts(copy)
     try:
+        set_aside(copy, where)
         create_schema(copy, now)
-    except sqlite3.DatabaseError as error:
-        return [Finding(SCHEMA, "schema", False, str(error))]
-    missing = sorted(_parts(copy) - before)
-    return [Finding(SCHEMA, name, False, f"{name} is missing or of an older form") for name in missing] or [
-        Finding(SCHEMA, "schema", True)
-    ]
+    except (sqlite3.DatabaseError, BankError) as error:
+        yield Finding(SCHEMA, "schema", False, str(error), repairable=False)
+        return
+    names = {trigger.name for trigger in foreign}
+    missing = sorted(part for part in _parts(copy) - before if part.split(" ")[1].rstrip(":") not in names)
+    yield from (Finding(SCHEMA, name, False, f"{name} is missing or of an older form") for name in missing)
+    yield from (_foreign(trigger) for trigger in foreign)
+    yield from _odd_tables(copy)
+    if not missing and not foreign:
+        yield Finding(SCHEMA, "schema", True)
+
+
+def _foreign(trigger: Trigger) -> Finding:
+    return Finding(
+        SCHEMA,
+        f"trigger {trigger.name}",
+        False,
+        f"a trigger on {trigger.table} that does not belong to the bank: it never runs from here, but runs when another"
+        f" program writes; to remove it: DROP TRIGGER {quoted(trigger.name)}",
+        repairable=False,
+    )
+
+
+def _odd_tables(copy: sqlite3.Connection) -> Iterator[Finding]:
+    """Name what else a file has that can keep memories out, and what nothing here can open."""
+    for name, table in copy.execute("SELECT name, lower(tbl_name) FROM sqlite_master WHERE type = 'index'").fetchall():
+        if table in TABLES and not is_own_index(name) and _is_unique(copy, table, name):
+            detail = f"a unique index on {table} that does not belong to the bank: it keeps some memories out"
+            yield Finding(SCHEMA, f"index {name}", False, detail, repairable=False)
+    for name, sql in copy.execute("SELECT lower(name), sql FROM sqlite_master WHERE type = 'table'").fetchall():
+        if name in TABLES and (found := _CONDITIONS.search(sql)):
+            detail = f"the table has a condition of its own ({found[0].upper()}), which may keep memories out"
+            yield Finding(SCHEMA, f"table {name}", False, detail, repairable=False)
+    for (name,) in copy.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage = 0").fetchall():
+        if name.lower() in FULL_TEXT_TABLES:
+            continue
+        try:
+            columns(copy, name)
+        except sqlite3.DatabaseError as error:
+            yield Finding(SCHEMA, f"table {name}", True, f"of another program, left alone: {error}")
+
+
+def _is_unique(copy: sqlite3.Connection, table: str, index: str) -> bool:
+    found = copy.execute("SELECT name, \"unique\" FROM pragma_index_list(?) WHERE origin = 'c'", (table,))
+    return (index, 1) in found.fetchall()
 
 
 def _parts(copy: sqlite3.Connection) -> set[str]:
-    found = copy.execute("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'").fetchall()
-    parts = {f"trigger {name}: {sql}" if kind == "trigger" else f"{kind} {name}" for kind, name, sql in found}
-    tables = [name for kind, name, _ in found if kind == "table" and not name.startswith("fts_")]
+    found = copy.execute(
+        "SELECT type, name, sql, rootpage FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+    ).fetchall()
+    parts = {f"trigger {name}: {sql}" if kind == "trigger" else f"{kind} {name}" for kind, name, sql, _ in found}
+    tables = [name for kind, name, _, page in found if kind == "table" and page and not name.startswith("fts_")]
     return parts | {f"column {table}.{column}" for table in tables for column in columns(copy, table)}
 
 
 def _indexes(copy: sqlite3.Connection) -> Iterator[Finding]:
     for name in FULL_TEXT_TABLES:
-        try:
-            copy.execute(f"INSERT INTO {name}({name}, rank) VALUES ('integrity-check', 1)")
-            detail = _own_rows(copy) if name == "fts_working" else ""
-        except sqlite3.DatabaseError as error:
-            detail = f"the full-text index is damaged: {error}"
+        detail = indexes.fault(copy, name)
         yield Finding(INDEX, name, not detail, detail)
-
-
-def _own_rows(copy: sqlite3.Connection) -> str:
-    """Say how the index over working memories, which keeps its own texts, differs from the rows."""
-    indexed = Counter(copy.execute("SELECT id, content FROM fts_working"))
-    stored = Counter(copy.execute(_OWN_ROWS))
-    missing, surplus = (stored - indexed).total(), (indexed - stored).total()
-    said = [(missing, "memories are not in it as they are stored"), (surplus, "entries belong to no memory of now")]
-    return ", ".join(f"{number} {words}" for number, words in said if number)
 
 
 def _vectors(copy: sqlite3.Connection) -> list[Finding]:
@@ -232,17 +287,3 @@ def _orphans(copy: sqlite3.Connection) -> Sequence[Finding]:
         Finding(ORPHANS, table, False, f"{number} rows belong to memories that are gone")
         for table, number in found.items()
     ] or [Finding(ORPHANS, "rows without a memory", True)]
-
-
-def _rebuild(connection: sqlite3.Connection, index: str, now: str) -> None:
-    try:
-        connection.execute(f"DROP TABLE IF EXISTS {index}")
-    except sqlite3.DatabaseError:
-        # An index without its own inner records can be neither opened nor dropped: give it those of an empty one.
-        connection.executemany(f"INSERT OR REPLACE INTO {index}_data (id, block) VALUES (?, ?)", _EMPTY_INDEX)
-        connection.execute(f"DROP TABLE {index}")
-    create_schema(connection, now)
-    if index == "fts_working":
-        connection.execute(f"INSERT INTO fts_working (id, content) {_OWN_ROWS} ORDER BY rowid")
-    else:
-        connection.execute(f"INSERT INTO {index}({index}) VALUES ('rebuild')")

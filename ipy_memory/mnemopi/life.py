@@ -15,10 +15,9 @@ from ipy_memory.errors import BankError, BusyBankError, MemoryToolkitError
 from ipy_memory.mnemopi import reports
 from ipy_memory.mnemopi.alias import MnemopiChild
 from ipy_memory.mnemopi.backend import MnemopiBackend
-from ipy_memory.mnemopi.bank import Bank
+from ipy_memory.mnemopi.clearing import Emptied, clear_banks
 from ipy_memory.mnemopi.connection import BUSY_MS
 from ipy_memory.mnemopi.consolidation import promote_before_trim, sleep, sleep_all
-from ipy_memory.mnemopi.copies import copy_bank
 from ipy_memory.mnemopi.readers import WRITE, Target, alone
 from ipy_memory.mnemopi.retention import Retention
 from ipy_memory.mnemopi.store import RememberOptions, remember
@@ -200,44 +199,33 @@ class MnemopiSession(MnemopiBackend):
         self._begin = turns.user_turns(messages)
 
     def clear_targets(self, *, rescued: Sequence[str] = ()) -> list[Target]:
-        """Return the banks that :meth:`clear` deletes: the scope's own, and rescued ones only if named (A-11)."""
+        """Return the banks that :meth:`clear` empties: the scope's own, and rescued ones only if named (A-11)."""
         return self.own_targets() + [t for t in self.recall_targets() if t.rescued and t.name in rescued]
 
     def clear_files(self, *, rescued: Sequence[str] = ()) -> list[Path]:
-        """Return the bank files that :meth:`clear` deletes; those that are there."""
+        """Return the bank files that :meth:`clear` empties; those that are there."""
         return [target.path for target in self.clear_targets(rescued=rescued) if exists(target.path)]
 
     @alone
-    def back_up(self, files: Sequence[Path]) -> list[Path]:
-        """Copy bank files, as of now, into the folder for copies; return the copies.
+    def clear(self, *, rescued: Sequence[str] = (), messages: Sequence[Message] = (), backup: bool = True) -> Emptied:
+        """Delete every memory in the session's bank files, and begin afresh.
+
+        The files stay: another process that has one open loses nothing that it stores later. Of the conversation so
+        far, ``messages``, nothing is stored again.
 
         Raises
         ------
         BankError
-            A copy could not be made.
+            A bank could not be opened, copied or written; nothing was cleared.
         """
-        copies = []
-        for file in files:
-            with Bank.open_readonly(file, file.parent.name, clock=self.banks.clock) as bank:
-                copies.append(copy_bank(bank, self.banks.copies))
-        return copies
-
-    @alone
-    def clear(self, *, rescued: Sequence[str] = (), messages: Sequence[Message] = ()) -> list[Path]:
-        """Delete the session's bank files with their -wal and -shm, and begin afresh; return what was deleted.
-
-        Of the conversation so far, ``messages``, nothing is stored again.
-        """
-        targets = self.clear_targets(rescued=rescued)
+        targets = [target for target in self.clear_targets(rescued=rescued) if exists(target.path)]
         self.banks.close()
-        files = [target.path.with_name(target.path.name + end) for target in targets for end in ("", "-wal", "-shm")]
-        deleted = [file for file in files if exists(file)]
-        for file in deleted:
-            file.unlink()
+        banks = [bank for target in targets if (bank := self.banks.get(target, WRITE))]
+        done = clear_banks(banks, self.banks.copies if backup else None)
         self._begin_afresh(messages)
         for target in self.own_targets():
             self.banks.get(target, WRITE)
-        return deleted
+        return done
 
     def search(self, query: str, limit: float | None = None) -> Mapping[str, Any]:
         """Return what the search command answers (M-07)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipy_memory.errors import BusyBankError
+from ipy_memory.errors import BankError, BusyBankError
 from ipy_memory.jsdate import iso
 
 if TYPE_CHECKING:
@@ -117,11 +117,23 @@ def scrub(bank: Bank) -> None:
 
     Raises
     ------
-    BusyBankError
-        Another process reads the bank, so that old pages had to stay; the rows are deleted all the same.
+    BankError
+        The rows are deleted, but the file could not be rewritten: there is no room for that, or another process reads
+        the bank, so that old pages had to stay.
     """
-    connection = bank.connection
-    with bank.reading():
+    try:
+        _rewrite(bank)
+    except BankError as error:
+        raise type(error)(
+            f"The memory is deleted, but its text may still be in free pages of the file: {error.message}",
+            where=bank.where,
+            hint="see to the cause, then purge again with the same id",
+        ) from error
+
+
+def _rewrite(bank: Bank) -> None:
+    with bank.rewriting() as connection:
+        connection.execute("PRAGMA secure_delete = ON")
         connection.execute("VACUUM")
         with bank.transaction():
             # VACUUM may renumber rows, and the indexes point at row numbers.
@@ -132,11 +144,7 @@ def scrub(bank: Bank) -> None:
         connection.execute("VACUUM")
         busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     if busy:
-        raise BusyBankError(
-            "The memory is deleted, but another process still holds old pages of the bank.",
-            where=bank.where,
-            hint="Close it and purge again.",
-        )
+        raise BusyBankError("another process holds old pages of the bank.", where=bank.where)
 
 
 def _marks(values: Sequence[str]) -> str:

@@ -325,7 +325,18 @@ def column_defaults(table: str) -> Mapping[str, str]:
 
 
 def _objects(connection: sqlite3.Connection) -> dict[str, str]:
-    return {row[0]: row[1] or "" for row in connection.execute("SELECT name, sql FROM sqlite_master")}
+    # SQLite tells names apart by more than their case.
+    return {row[0].lower(): row[1] or "" for row in connection.execute("SELECT name, sql FROM sqlite_master")}
+
+
+def is_own_index(name: str) -> bool:
+    """Return whether the schema has an index of this name."""
+    return name in _INDEXES
+
+
+def quoted(name: str) -> str:
+    """Return a name of any kind as SQL."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def same_sql(stored: str, ours: str) -> bool:

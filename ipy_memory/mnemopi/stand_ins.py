@@ -28,7 +28,7 @@ _LAST = (1 << 63) - 1
 
 def missing_tables(connection: sqlite3.Connection) -> list[str]:
     """Return the schema's tables that a file lacks."""
-    there = {name for (name,) in connection.execute("SELECT name FROM main.sqlite_master WHERE type <> 'index'")}
+    there = {name for (name,) in connection.execute("SELECT lower(name) FROM main.sqlite_master WHERE type <> 'index'")}
     return [name for name in TABLES if name not in there]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ipy_memory.errors import BankError
-from ipy_memory.mnemopi.schema import REPLACED_TRIGGERS, TRIGGERS, same_sql
+from ipy_memory.mnemopi.schema import REPLACED_TRIGGERS, TRIGGERS, quoted, same_sql
 
 if TYPE_CHECKING:
     import sqlite3
@@ -60,7 +60,7 @@ def set_aside(connection: sqlite3.Connection, where: str) -> Sequence[Trigger]:
                 where=where,
                 hint="nothing was written; remove the trigger, or use a copy of the bank from before it",
             )
-        connection.execute(f"DROP TRIGGER {_quoted(trigger.name)}")
+        connection.execute(f"DROP TRIGGER {quoted(trigger.name)}")
         if trigger.name in TRIGGERS:
             connection.execute(TRIGGERS[trigger.name])
     return [trigger for trigger in foreign if trigger.name not in REPLACED_TRIGGERS]
@@ -70,12 +70,8 @@ def put_back(connection: sqlite3.Connection, foreign: Sequence[Trigger]) -> None
     """Create again, before the commit, what :func:`set_aside` has dropped."""
     for trigger in foreign:
         if trigger.name in TRIGGERS:
-            connection.execute(f"DROP TRIGGER {_quoted(trigger.name)}")
+            connection.execute(f"DROP TRIGGER {quoted(trigger.name)}")
         connection.execute(trigger.sql)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _text(cell: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -237,3 +238,86 @@ def test_each_kind_of_unusable_file_is_told_apart_and_left_alone(path: Path, dam
         repair(path, "proj", CLOCK)
     assert path.read_bytes() == before
     assert backups(path) == []
+
+
+BROKEN = {
+    "its settings are gone": "DELETE FROM fts_working_config",
+    "its settings are those of another release": "UPDATE fts_working_config SET v = 99",
+    "a part of it is gone": "DROP TABLE fts_working_config",
+    "its words are garbage": "UPDATE fts_working_data SET block = x'ffffffffffffffff'",
+    "its texts are gone": "DELETE FROM fts_working_content",
+    "it is an ordinary table": "DROP TABLE fts_working; CREATE TABLE fts_working (id, content)",
+    "its options are unknown": (
+        "PRAGMA writable_schema = ON; UPDATE sqlite_master"
+        " SET sql = 'CREATE VIRTUAL TABLE fts_working USING fts5(id UNINDEXED, content, odd=1)'"
+        " WHERE name = 'fts_working'"
+    ),
+    "its module is unknown": (
+        "PRAGMA writable_schema = ON; UPDATE sqlite_master"
+        " SET sql = 'CREATE VIRTUAL TABLE fts_working USING vec0(x)' WHERE name = 'fts_working'"
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", BROKEN)
+def test_an_index_that_sqlite_cannot_open_is_made_again_from_the_rows(path: Path, damage: str) -> None:
+    """B11: a repair that the doctor offers also succeeds."""
+    kept = rows(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(BROKEN[damage])
+    assert (INDEX, "fts_working") in faults(path)
+    assert repair(path, "proj", CLOCK).after.faults == ()
+    assert rows(path) == kept
+    with Bank.open(path, "proj", clock=CLOCK) as bank:
+        remember(bank, "The fly rod is new", RememberOptions())
+        found = bank.connection.execute("SELECT count(*) FROM fts_working WHERE fts_working MATCH 'fly'").fetchone()
+    assert found == (2,)
+
+
+def test_a_table_of_another_program_does_not_stop_the_doctor(path: Path) -> None:
+    run(
+        path,
+        "PRAGMA writable_schema = ON",
+        "INSERT INTO sqlite_master (type, name, tbl_name, rootpage, sql)"
+        " VALUES ('table', 'vec', 'vec', 0, 'CREATE VIRTUAL TABLE vec USING vec0(embedding float[4])')",
+    )
+    found = examine(path, "proj", CLOCK)
+    assert found.faults == ()
+    [left] = [finding for finding in found.findings if finding.name == "table vec"]
+    assert left.detail == "of another program, left alone: no such module: vec0"
+    run(path, "DELETE FROM fts_working_config")
+    assert repair(path, "proj", CLOCK).after.faults == ()
+    assert [one.name for one in examine(path, "proj", CLOCK).findings if "vec" in one.name] == ["table vec"]
+
+
+def test_what_a_foreign_file_has_is_named_and_left_alone(path: Path) -> None:
+    """A05: triggers, and what can keep memories out; a repair promises nothing of them."""
+    foreign = (
+        "CREATE TRIGGER x AFTER INSERT ON working_memory BEGIN DELETE FROM working_memory; END",
+        "CREATE TRIGGER y AFTER INSERT ON scratchpad BEGIN SELECT 1; END",
+        "CREATE UNIQUE INDEX odd ON facts(object)",
+    )
+    run(
+        path, *foreign, "DROP TRIGGER em_ai", "CREATE TRIGGER em_ai AFTER INSERT ON episodic_memory BEGIN SELECT 1; END"
+    )
+    run(path, "DROP TABLE gists", "CREATE TABLE gists (id TEXT PRIMARY KEY, text TEXT CHECK (text <> ''))")
+    found = examine(path, "proj", CLOCK)
+    names = {fault.name for fault in found.faults}
+    assert names >= {"trigger x", "trigger y", "trigger em_ai", "index odd", "table gists"}
+    assert {fault.name for fault in found.repairable} == {name for name in names if name.startswith("column gists.")}
+    assert "DROP TRIGGER" in next(fault.detail for fault in found.faults if fault.name == "trigger x")
+    assert {fault.name for fault in repair(path, "proj", CLOCK).after.faults} == names - {
+        fault.name for fault in found.repairable
+    }
+    with closing(sqlite3.connect(path)) as connection:
+        assert {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master")} >= set(foreign)
+
+
+def test_that_others_can_read_a_bank_is_mentioned(path: Path) -> None:
+    """A13: the permissions of what is there stay as they are."""
+    assert examine(path, "proj", CLOCK).readable_by_others == ()
+    path.chmod(0o644)
+    found = examine(path, "proj", CLOCK)
+    assert found.faults == ()
+    assert "(mode 0644); to change that: chmod 600 mnemopi.db" in found.readable_by_others[0].detail
+    assert path.stat().st_mode & 0o777 == 0o644

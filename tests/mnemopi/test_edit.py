@@ -17,16 +17,18 @@ from ipy_memory.errors import (
     BankError,
     BusyBankError,
     ChangedSinceError,
+    DiskFullError,
     EditRefusedError,
     MemoryNotFoundError,
     MemoryToolkitError,
     ReadOnlyBankError,
     ToolInputError,
 )
-from ipy_memory.mnemopi import connection
+from ipy_memory.mnemopi import connection, removal
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.change import find, forget, invalidate, restore, update
 from ipy_memory.mnemopi.edit import edit, find_in, page, read_address, undo
+from ipy_memory.mnemopi.removal import scrub
 from ipy_memory.mnemopi.store import RememberOptions, remember
 from ipy_memory.model import Memory
 
@@ -395,3 +397,28 @@ def test_a_purge_says_when_old_pages_had_to_stay(proj: Bank, monkeypatch: pytest
         forget(proj, id_, purge=True)
     reader.close()
     assert find(proj, id_) is None
+
+
+def test_a_purge_on_a_full_disk_says_that_the_row_is_gone(proj: Bank) -> None:
+    """B15: not that what was stored is untouched; a second purge finishes it."""
+    id_ = remember(proj, WORD)
+    remember(proj, "x" * 200_000)
+    pages = proj.connection.execute("PRAGMA page_count").fetchone()[0]
+    with pytest.MonkeyPatch.context() as patched:
+        real = removal._rewrite
+
+        def full(bank: Bank) -> None:
+            bank.connection.execute(f"PRAGMA max_page_count = {pages}")
+            with bank.rewriting() as connection, bank.transaction():
+                connection.execute("INSERT INTO scratchpad (id, content) VALUES ('a', zeroblob(5000000))")
+            real(bank)
+
+        patched.setattr(removal, "_rewrite", full)
+        with pytest.raises(DiskFullError, match=r"^The memory is deleted, but its text may still be") as caught:
+            forget(proj, id_, purge=True)
+    assert "untouched" not in caught.value.one_line()
+    assert find(proj, id_) is None
+    proj.connection.execute("PRAGMA max_page_count = 1073741823")
+    scrub(proj)
+    proj.close()
+    assert WORD.encode() not in proj.path.read_bytes()

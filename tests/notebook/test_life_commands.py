@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +90,7 @@ def test_clear_names_what_goes_refuses_and_copies_first(local: Notebook, tmp_pat
     assert "--yes" in line
     assert "fly.io" in shown(local, "%recall deploy target")
     done = shown(local, "%memory clear --yes")
-    assert f"Deleted: ~/mem/banks/{bank.parent.name}/mnemopi.db" in done
+    assert f"Cleared: ~/mem/banks/{bank.parent.name}/mnemopi.db" in done
     [copy] = tmp_path.rglob("*.backup")
     assert copy.parent.parts[-2:] == ("ipy_memory", "copies")
     assert f"Copy made first: ~/{copy.relative_to(tmp_path)}" in done
@@ -108,8 +110,9 @@ def test_clear_without_copies_and_with_a_rescued_bank(local: Notebook, tmp_path:
     assert old.exists()
     assert (tmp_path / "mem" / "mnemopi.db").exists()
     assert "old/mnemopi.db" in refused(local, "%memory clear --rescued old")
-    local.run("%memory clear --yes --rescued old --no-backup")
-    assert not old.exists()
+    assert "Cleared: ~/mem/banks/old/mnemopi.db" in shown(local, "%memory clear --yes --rescued old --no-backup")
+    with closing(sqlite3.connect(old)) as connection:
+        assert connection.execute("SELECT count(*) FROM working_memory").fetchone() == (0,)
     assert (tmp_path / "mem" / "mnemopi.db").exists()
     assert list(tmp_path.rglob("*.backup")) == []
 

@@ -56,9 +56,11 @@ def clear(magics: MemoryMagics, parsed: Parsed) -> TextResult:
         )
     magics.end_recording()
     done = session.clear(rescued=rescued, backup="no-backup" not in parsed.flags)
-    lines = [f"Deleted: {shown_path(file, home)}" for file in done.deleted]
+    lines = [f"Cleared: {shown_path(file, home)}" for file in done.emptied]
     lines += [f"Copy made first: {shown_path(copy, home)}" for copy in done.copies]
-    return TextResult("\n".join(lines) or done.warning or "There was nothing to delete.")
+    if done.warning:
+        lines.append(done.warning)
+    return TextResult("\n".join(lines) or "There was nothing to clear.")
 
 
 @handles("rebind")

@@ -139,7 +139,7 @@ class Replay:
         self.backend.enqueue(messages_of(self.entries))
 
     def do_clear(self, step: dict[str, Any]) -> None:
-        self.backend.clear()
+        self.backend.clear(backup=False)
 
     def do_number_ids(self, step: dict[str, Any]) -> None:
         banks = {bank.name: bank for bank in self.backend.banks.all()}
