@@ -6,16 +6,20 @@ A further backend implements :class:`Backend` in a folder of its own and gets a 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+
+from ipy_memory.errors import SettingsError
 
 if TYPE_CHECKING:
     from pathlib import Path
     from threading import Event
 
     from ipy_memory.clock import Clock, IdSource, Timers
+    from ipy_memory.hindsight.backend import HindsightBackend
     from ipy_memory.mnemopi.clearing import Emptied
     from ipy_memory.mnemopi.edit import Edited, Operation
     from ipy_memory.mnemopi.embeddings import Embedder
+    from ipy_memory.mnemopi.life import MnemopiSession
     from ipy_memory.mnemopi.trace import Trace
     from ipy_memory.mnemopi.vector_care import Reindexed
     from ipy_memory.mnemopi.vector_report import Vectors
@@ -280,10 +284,6 @@ class Parental(Protocol):
 class Movable(Protocol):
     """A backend whose session can come to other banks while it lives."""
 
-    def follow(self, settings: Settings, cwd: str) -> bool:
-        """Follow a live change of settings (S-13); tell whether the banks are others now."""
-        ...
-
     def move(self, settings: Settings, agent_dir: str, cwd: str, messages: Sequence[Message]) -> bool:
         """Go on in another folder: the conversation so far stays with the old banks; tell whether they are others."""
         ...
@@ -354,9 +354,46 @@ def resolve_backend(
     return None
 
 
+def follow_settings(
+    session: Surroundings,
+    settings: Settings,
+    messages: Sequence[Message],
+    *,
+    embedder: Embedder | None = None,
+    completion: Callable[[str], str | None] | None = None,
+) -> bool:
+    """Let a session's backend work under changed settings from its next call on; tell whether its banks are others now.
+
+    Raises
+    ------
+    SettingsError
+        The session cannot change them while it lives; nothing has changed.
+    """
+    backend = session.backend
+    if backend is None or backend.name != settings.get("memory.backend"):
+        return False  # which backend is chosen is read at each call
+    if not isinstance(backend, Movable):
+        raise SettingsError(
+            "this session is bound to its banks and settings", hint="change those of the session that it belongs to"
+        )
+    if backend.name == "mnemopi":
+        return cast("MnemopiSession", backend).follow(
+            _mnemopi(session, embedder, completion, settings=settings), messages
+        )
+    if backend.name == "hindsight":
+        from ipy_memory.hindsight.live_settings import follow
+
+        return follow(cast("HindsightBackend", backend), settings, session.cwd)
+    return False
+
+
 def _mnemopi(
-    session: Surroundings, embedder: Embedder | None, completion: Callable[[str], str | None] | None
-) -> LivingBackend:
+    session: Surroundings,
+    embedder: Embedder | None,
+    completion: Callable[[str], str | None] | None,
+    *,
+    settings: Settings | None = None,
+) -> MnemopiSession:
     from ipy_memory.mnemopi.completion import configured_completion
     from ipy_memory.mnemopi.config import engine_config
     from ipy_memory.mnemopi.life import MnemopiSession
@@ -367,7 +404,7 @@ def _mnemopi(
     from ipy_memory.scoping.mnemopi import mnemopi_scope
     from ipy_memory.settings import mnemopi_config
 
-    config = mnemopi_config(session.settings, session.agent_dir, session.cwd)
+    config = mnemopi_config(settings or session.settings, session.agent_dir, session.cwd)
     check_path(config.db_path, "mnemopi.dbPath")
     engine = engine_config(
         session.env,

@@ -12,7 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from ipy_memory.backends import Counting, Detachable, FileKeeping, LivingBackend, Movable, resolve_backend
+from ipy_memory.backends import (
+    SUPPORTED,
+    Counting,
+    Detachable,
+    FileKeeping,
+    LivingBackend,
+    Movable,
+    follow_settings,
+    resolve_backend,
+)
 from ipy_memory.errors import MemoryToolkitError, NoBackendError, PausedError, safe_line
 from ipy_memory.jsdate import iso
 from ipy_memory.paths import check_path, here, typed_path
@@ -81,7 +90,7 @@ class Pause:
     """
 
     def __init__(self, parent: Pause | None = None) -> None:
-        self._on = False
+        self._on = self._muted = False
         self._parent = parent
         self._latest: Sequence[Message] = ()
         self._before: frozenset[Message] = frozenset()
@@ -94,9 +103,7 @@ class Pause:
 
     def begin(self, messages: Sequence[Message]) -> None:
         """Begin after what has been said so far; harmless when repeated."""
-        if self._on:
-            return
-        self._before = frozenset((*self._latest, *messages))
+        self._listen_from(messages)
         self._on = True
 
     def end(self, messages: Sequence[Message]) -> None:
@@ -104,9 +111,21 @@ class Pause:
         self.listen(messages)
         self._on = False
 
+    def mute(self, messages: Sequence[Message], *, on: bool) -> None:
+        """Take note that automatic retention was switched off, or on again, after what has been said so far."""
+        if on:
+            self._listen_from(messages)
+        else:
+            self.listen(messages)
+        self._muted = on
+
+    def _listen_from(self, messages: Sequence[Message]) -> None:
+        if not (self.on or self._muted):
+            self._before = frozenset((*self._latest, *messages))
+
     def listen(self, messages: Sequence[Message]) -> None:
         """Take note of a conversation as it is at the end of a turn."""
-        if self.on:
+        if self.on or self._muted:
             self._private.update(message for message in messages if message not in self._before)
         else:
             self._latest = messages
@@ -117,7 +136,7 @@ class Pause:
 
     def kept(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return what may be retained of a conversation."""
-        if self.on:
+        if self.on or self._muted:
             self.listen(messages)
         return [message for message in messages if message not in self._private] if self._private else messages
 
@@ -316,17 +335,22 @@ class SessionLife:
     def change_settings(self, changes: Mapping[str, object]) -> None:
         """Change settings while the session lives; ``None`` takes a change back (C-02, S-13).
 
-        The session keeps the scope it began with, except that another Hindsight bank takes effect at once: what
-        waits is sent to the old one first.
+        They take effect at the next call. Other banks are gone over to: what waits and what was said so far goes to
+        the old ones first. What is said while automatic retention is off is never retained by itself.
 
         Raises
         ------
         SettingsError
-            There is no such setting, or it cannot have that value; nothing has changed.
+            There is no such setting, it cannot have that value, or it cannot change while the session lives; nothing
+            has changed.
         """
         settings = self.settings.with_overrides(with_absolute_paths(changes))
-        if isinstance(self.backend, Movable) and self.backend.follow(settings, self.cwd):
-            self._begun = False
+        log = () if self.paused else self._pause.kept(self.messages)
+        moved = follow_settings(self, settings, log, embedder=self._embedder, completion=self._completion)
+        self._begun &= not moved
+        switch = f"{self.chosen}.autoRetain"
+        if self.chosen in SUPPORTED and self.settings.get(switch) != settings.get(switch):
+            self._pause.mute(self.messages, on=not settings.get(switch))
         self.settings = settings
 
     def _trust_of(self, folder: str) -> bool | None:

@@ -16,7 +16,7 @@ from typing import Any, Self
 import pytest
 
 from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
-from ipy_memory.errors import MemoryToolkitError, NoBackendError, NotInitialisedError
+from ipy_memory.errors import MemoryToolkitError, NoBackendError, NotInitialisedError, SettingsError
 from ipy_memory.inspect.bank_file import open_bank_file
 from ipy_memory.session import MemorySession, open_session
 from ipy_memory.turns import Message
@@ -472,17 +472,92 @@ def test_a_live_change_of_the_bank_first_sends_what_waits_to_the_old_one(
 
 
 @pytest.mark.claim("S-13")
-def test_other_live_changes_move_nothing(world: World) -> None:
+def test_a_live_change_takes_effect_at_the_next_call_and_moves_nothing_else(world: World) -> None:
+    """C03: what a server is asked for."""
     session = world.open("hindsight")
     session.retain("Waits.")
-    session.change_settings({"hindsight.recallBudget": "high"})
+    session.change_settings({"hindsight.recallBudget": "high", "hindsight.recallMaxTokens": 77})
     session.recall("q")
-    assert world.stub.requests[0]["body"]["budget"] == "mid"
+    body = world.stub.requests[0]["body"]
+    assert (body["budget"], body["max_tokens"]) == ("high", 77)
     assert world.sent == ["POST omp/memories/recall"]
-    local = world.open("mnemopi")
-    local.change_settings({"mnemopi.scoping": "global"})
-    local.retain("The harbour opens at six.")
-    assert world.bank().exists()
+
+
+@pytest.mark.claim("S-13")
+@pytest.mark.parametrize("name", ["apiUrl", "apiToken", "bankMission", "safeRetain", "recallTimeoutMs"])
+def test_what_a_session_is_made_from_is_refused_with_the_way_that_works(world: World, name: str) -> None:
+    """C03: refused before anything has changed."""
+    session = world.open("hindsight")
+    values = {"safeRetain": True, "recallTimeoutMs": 5}
+    with pytest.raises(SettingsError, match=f"hindsight.{name} cannot change") as refused:
+        session.change_settings({f"hindsight.{name}": values.get(name, "another"), "hindsight.bankId": "new"})
+    assert "%memory use hindsight" in (refused.value.hint or "")
+    assert session.live_backend().retain_bank == "omp"
+    assert session.settings.get("hindsight.bankId") is None
+    with pytest.raises(SettingsError, match="bound to its banks"):
+        session.child().change_settings({"hindsight.recallBudget": "high"})
+
+
+@both
+@pytest.mark.claim("S-13", "A-09")
+def test_retention_that_is_switched_off_writes_no_more_at_once(world: World, backend: str) -> None:
+    """C03: neither at the next turn, nor at the end, nor later for what was said while it was off."""
+    session = world.open(backend)
+    session.add_turn("said while it was on", "indeed")
+    session.change_settings({f"{backend}.autoRetain": False})
+    session.add_turn("a secret while it was off", "indeed")
+    session.change_settings({f"{backend}.autoRetain": True})
+    session.add_turn("said when it was on again", "indeed")
+    session.change_settings({f"{backend}.autoRetain": False})
+    session.add_turn("another secret", "indeed")
+    session.close()
+    texts = ("said while it was on", "a secret", "said when it was on again", "another secret")
+    assert [bool(stored_times(world, backend, text)) for text in texts] == [True, False, True, False]
+
+
+@both
+@pytest.mark.claim("S-13")
+def test_a_cadence_and_automatic_recall_follow_a_live_change(world: World, backend: str) -> None:
+    """C03: autoRecall and retainEveryNTurns."""
+    session = world.open(backend, every=100)
+    session.change_settings({f"{backend}.autoRecall": False, f"{backend}.retainEveryNTurns": 1})
+    assert session.first_turn("What is the deploy target?") is None
+    session.add_turn("said after the change", "indeed")
+    assert stored_times(world, backend, "said after the change")
+    session.close()
+
+
+@pytest.mark.claim("S-13")
+def test_local_settings_take_effect_at_the_next_call(world: World) -> None:
+    """C03: limit, scope and database."""
+    session = world.open("mnemopi")
+    session.retain(["The first harbour", "The second harbour"])
+    session.change_settings({"mnemopi.recallLimit": 1})
+    assert len(session.recall("harbour").hits) == 1
+    session.change_settings({"mnemopi.recallLimit": None, "mnemopi.scoping": "global"})
+    assert session.recall("harbour").hits == ()
+    session.retain("The third harbour")
+    assert (world.folder / "mnemopi.db").exists()
+    session.change_settings({"mnemopi.scoping": None})
+    assert len(session.recall("harbour").hits) == 2
+    other = world.folder / "other" / "x.db"
+    session.change_settings({"mnemopi.scoping": "global", "mnemopi.dbPath": str(other)})
+    session.retain("The fourth harbour")
+    assert other.exists()
+    session.close()
+
+
+@pytest.mark.claim("S-13")
+def test_the_engine_follows_a_live_change(world: World) -> None:
+    """C03: what computes vectors, and proactive linking."""
+    session = world.open("mnemopi", {"mnemopi.noEmbeddings": False})
+    session.retain("The harbour of Lisbon opens at six.")
+    session.change_settings({"mnemopi.noEmbeddings": True, "mnemopi.proactiveLinking": True})
+    assert "switched off" in session.vectors().state
+    session.retain("The harbour of Lisbon closes at ten.")
+    gists = rows(world.bank(), "SELECT count(*) FROM gists")
+    assert gists == [(1,)]
+    session.close()
 
 
 @pytest.mark.claim("Q-10")

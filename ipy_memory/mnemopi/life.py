@@ -27,12 +27,20 @@ from ipy_memory.settings import mnemopi_config
 from ipy_memory.turns import Message
 
 if TYPE_CHECKING:
-    from ipy_memory.settings import Settings
+    from ipy_memory.scoping.mnemopi import BankScope
+    from ipy_memory.settings import MnemopiConfig, Settings
 
 log = logging.getLogger("ipy_memory")
 
 COMMAND_SOURCE = "coding-agent-memory-command"
 _ATTEMPT_SECONDS = 0.1
+_ENGINE = (
+    *("polyphonic_recall", "enhanced_recall", "proactive_linking"),
+    *("no_embeddings", "embedding_model", "embedding_api_url", "embedding_api_key"),
+    *("llm_mode", "llm_base_url", "llm_api_key", "llm_model"),
+)
+"""Settings from which the engine's own parts are made."""
+
 _SEARCH_DEFAULT, _SEARCH_MOST = 10, 50
 
 
@@ -169,22 +177,37 @@ class MnemopiSession(MnemopiBackend):
         if self.config.auto_retain and messages:
             self._quietly(lambda: self.retention.force(messages, extract=False))
 
-    def follow(self, settings: Settings, cwd: str) -> bool:  # noqa: ARG002
-        """Stay where the session began: a change of scope takes effect in the next one (S-13)."""
-        return False
+    @alone
+    def follow(self, fresh: MnemopiSession, messages: Sequence[Message]) -> bool:
+        """Go on as a session that was made from other settings; tell whether the banks are others now.
+
+        What was said so far goes to the old banks, unless retention is off now.
+        """
+        engine = [name for name in _ENGINE if getattr(fresh.config, name) != getattr(self.config, name)]
+        moved = self._go_to(fresh.config, fresh.scope, messages, store=fresh.config.auto_retain)
+        if engine:
+            self.banks.change_engine(fresh.banks)
+        self.config, self._retention = fresh.config, None
+        return moved
+
+    def _go_to(
+        self, config: MnemopiConfig, scope: BankScope, messages: Sequence[Message], *, store: bool = True
+    ) -> bool:
+        moved = (scope, config.db_path) != (self.scope, self.config.db_path)
+        if moved:
+            if store:
+                self._store_rest(messages)
+            self.close()
+            self._begin_afresh(messages)
+            self.first_turn_done = self.started = False
+            self.config, self.scope = config, scope
+        return moved
 
     @alone
     def move(self, settings: Settings, agent_dir: str, cwd: str, messages: Sequence[Message]) -> bool:
         """Go on in another folder: what was said so far is stored in the old bank and not again in the new one."""
         config = mnemopi_config(settings, agent_dir, cwd)
-        scope = mnemopi_scope(config, cwd)
-        moved = (scope, config.db_path) != (self.scope, self.config.db_path)
-        if moved:
-            self._store_rest(messages)
-            self.close()
-            self._begin_afresh(messages)
-            self.first_turn_done = self.started = False
-            self.config, self.scope = config, scope
+        moved = self._go_to(config, mnemopi_scope(config, cwd), messages)
         self.cwd, self._retention = cwd, None
         self.look_again()
         return moved

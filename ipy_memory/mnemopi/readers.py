@@ -138,6 +138,16 @@ class OpenBanks:
             for bank in self.all():
                 bank.patience_ms = BUSY_MS
 
+    def change_engine(self, fresh: OpenBanks) -> None:
+        """Work with the numbers, the embedder and the language model of another set from the next call on.
+
+        Work that is left to do stays, and is done by the new ones.
+        """
+        for path in list(self._open):
+            self._close_one(path)
+        self._close_endpoints()
+        self.config, self.choice, self.completion = fresh.config, fresh.choice, fresh.completion
+
     def all(self) -> list[Bank]:
         """Return every bank that is open now."""
         return [held.bank for held in self._open.values()]
@@ -172,6 +182,9 @@ class OpenBanks:
         held, self._open = self._open, {}
         for one in held.values():
             one.bank.close()
+        self._close_endpoints()
+
+    def _close_endpoints(self) -> None:
         if self.choice.embedder is not None:
             self.choice.embedder.close()
         if isinstance(self.completion, RemoteCompletion):

@@ -80,7 +80,8 @@ class TurnWriter:
                 count = self._waiting.popleft() if self._waiting else None
             try:
                 if count is None:
-                    self._session.force_retain()
+                    if self._session.settings.get(f"{self._session.chosen}.autoRetain"):
+                        self._session.force_retain()
                 else:
                     self._session.end_turn(self._session.messages[:count])
             except Exception as error:  # noqa: BLE001  the next turn tries again
