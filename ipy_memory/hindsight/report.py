@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.errors import HindsightError, safe_line
+from ipy_memory.errors import HindsightError, MemoryToolkitError, safe_line
+from ipy_memory.hindsight import overview
 from ipy_memory.hindsight.client import odd_answer
 from ipy_memory.hindsight.wire import MISSING_BANK_HINT
 from ipy_memory.jsdate import shown_stamp
@@ -53,7 +54,6 @@ def stats(backend: HindsightBackend) -> str:
 def diagnosis(backend: HindsightBackend) -> str:
     """Return what each part of the way to the bank says, a failing one with its reason; never raises for one."""
     client, bank, where = backend.service.client, backend.retain_bank, backend.service.where
-    unsent = len(backend.queue_rows())
     checks: tuple[tuple[str, Callable[[], str]], ...] = (
         (
             "server",
@@ -61,7 +61,8 @@ def diagnosis(backend: HindsightBackend) -> str:
         ),
         ("health", lambda: _health(_object("health", client.health(), where, "status"))),
         ("bank", lambda: _bank(bank, _object("getBankStats", client.get_bank_stats(bank), where, "total_nodes"))),
-        ("queue", lambda: f"{unsent} not known to have arrived: see %memory queue" if unsent else "nothing waits"),
+        ("accepted work", lambda: _work(backend)),
+        ("queue", lambda: _queue(backend)),
     )
     lines = [f"Hindsight at {client.origin}"]
     return "\n".join(lines + [safe_line(f"- {name}: {_told(ask)}") for name, ask in checks])
@@ -70,11 +71,25 @@ def diagnosis(backend: HindsightBackend) -> str:
 def _told(ask: Callable[[], str]) -> str:
     try:
         return ask()
-    except HindsightError as error:
-        if error.status_code == 404 and error.hint == MISSING_BANK_HINT:
+    except MemoryToolkitError as error:
+        if isinstance(error, HindsightError) and error.status_code == 404 and error.hint == MISSING_BANK_HINT:
             return NOT_THERE
         hint = f" – {error.hint}" if error.hint else ""
         return f"not well: {error.message}{hint}"
+
+
+def _work(backend: HindsightBackend) -> str:
+    """Return what came of what the server took on: it may fail after it was accepted."""
+    found, _ = overview.operations(backend.service)
+    troubled = [one for one in found if one.error or one.status in {"failed", "cancelled"}]
+    if not troubled:
+        return "no failure among the newest operations"
+    return f"{len(troubled)} of the {len(found)} newest operations failed or are tried again: see %memory operations"
+
+
+def _queue(backend: HindsightBackend) -> str:
+    unsent = len(backend.queue_rows())
+    return f"{unsent} not known to have arrived: see %memory queue" if unsent else "nothing waits"
 
 
 def _health(found: Mapping[str, Any]) -> str:

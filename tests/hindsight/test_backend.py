@@ -17,6 +17,7 @@ from ipy_memory import text, tools
 from ipy_memory.errors import HindsightError, MemoryToolkitError, NotInitialisedError, RecallCancelled
 from ipy_memory.hindsight.blocks import INSTRUCTIONS
 from ipy_memory.hindsight.service import MAX_KNOWN_BANKS, KnownBanks
+from ipy_memory.hindsight.wire import address
 from ipy_memory.model import RetainItem
 from ipy_memory.scoping.hindsight import HindsightScope, hindsight_scope
 from ipy_memory.turns import Message
@@ -285,6 +286,107 @@ def test_a_flush_tells_the_operation_that_the_server_took_on(world: World) -> No
     backend = world.backend()
     backend.retain(items("a"))
     assert backend.flush().operations == ("op1",)
+
+
+ODD_ANSWERS: dict[str, dict[str, Any]] = {
+    "a page": {"text": "<html>Sign in</html>", "content_type": "text/html"},
+    "nothing": {"text": ""},
+    "accepted with nothing": {"status": 202, "text": ""},
+    "no content": {"status": 204, "text": ""},
+    "an empty object": {"text": "{}"},
+    "an error": {"body": {"error": "down"}},
+    "null": {"text": "null"},
+    "a list": {"text": "[true]"},
+    "no success": {"body": {"success": None, "items_count": 3}},
+    "a text for success": {"body": {"success": "true", "items_count": 3}},
+    "no count": {"body": {"success": True, "bank_id": "omp", "async": True}},
+    "a text for the count": {"body": {"success": True, "items_count": "3"}},
+    "true for the count": {"body": {"success": True, "items_count": True}},
+    "none": {"body": {"success": True, "items_count": 0, "operation_id": "op1"}},
+    "too many": {"body": {"success": True, "items_count": 4}},
+    "another bank": {"body": {"success": True, "items_count": 3, "bank_id": "other"}},
+    "a list for the bank": {"body": {"success": True, "items_count": 3, "bank_id": []}},
+    "no gateway": {"status": 502, "text": "<html>bad gateway</html>"},
+    "a gateway's time-out": {"status": 504, "text": ""},
+}
+
+
+@pytest.mark.parametrize("safe", [False, True])
+@pytest.mark.parametrize("answer", ODD_ANSWERS.values(), ids=ODD_ANSWERS)
+def test_an_answer_that_confirms_nothing_leaves_the_items_unknown(
+    world: World, answer: dict[str, Any], safe: bool
+) -> None:
+    """B03: the tool's text and the traffic are the agent's; what is kept, and the notice, are ours."""
+    world.stub.answer_with([{"method": "PUT"}, answer])
+    backend = world.backend(safeRetain=safe)
+    assert tools.run_retain(Host(world, backend), items("a", "b", "c")).text == "3 memories queued."
+    report = backend.flush()
+    assert (report.sent, report.failed) == (0, 3)
+    assert [row.state for row in backend.queue_rows()] == ["unknown"] * 3
+    assert len(world.notices) == 1
+    assert "%memory queue" in world.hints[0]
+    sent = len(world.bodies("/memories"))
+    backend.flush()
+    world.timers.advance(60_000)
+    assert len(world.bodies("/memories")) == sent
+    world.stub.answer_with([])
+    assert backend.resend(unknown=True).sent == 3
+    assert backend.queue_rows() == []
+
+
+def test_a_part_that_was_taken_on_is_called_partial(world: World) -> None:
+    """B03: the server does not say which of them it took."""
+    world.stub.answer_with([{"method": "PUT"}, {"body": {"success": True, "items_count": 1, "async": True}}])
+    backend = world.backend()
+    backend.retain(items("a", "b", "c"))
+    backend.flush()
+    ((level, said, source),) = world.notices
+    assert (level, source) == ("warning", "ipy_memory")
+    assert "partial: the server took on 1 of 3 memories" in said
+    assert all("partial" in (row.error or "") for row in backend.queue_rows())
+
+
+RECORDED = [
+    {"success": True, "bank_id": "omp", "items_count": 1, "async": True, "operation_id": "4f", "operation_ids": None},
+    {"success": True, "bank_id": "omp", "items_count": 1, "async": True, "operation_id": "1e"},
+    {"success": True, "bank_id": "omp", "items_count": 1, "async": False, "operation_id": None, "usage": {}},
+]
+
+
+@pytest.mark.parametrize("body", RECORDED, ids=["1.1.0", "0.9.1", "at once"])
+def test_the_documented_answers_confirm(world: World, body: dict[str, Any]) -> None:
+    world.stub.answer_with([{"method": "PUT"}, {"body": body}])
+    backend = world.backend()
+    backend.retain(items("a"))
+    assert backend.flush().sent == 1
+    assert (world.notices, backend.queue_rows()) == ([], [])
+
+
+def test_an_odd_answer_to_a_conversation_is_a_notice(world: World) -> None:
+    """B03: the agent takes it for stored, and so does the cadence."""
+    world.stub.answer_with([{"method": "PUT"}, {"text": "<html>Sign in</html>"}])
+    backend = world.backend(retainEveryNTurns=1)
+    backend.end_turn(talk(1))
+    ((_, said, source),) = world.notices
+    assert (source, backend.retention.last_turn) == ("ipy_memory", 1)
+    assert "conversation may not have been stored" in said
+
+
+@pytest.mark.parametrize(
+    ("url", "other", "same"),
+    [
+        ("http://a:80", "http://a", True),
+        ("https://A:443/", "https://a", True),
+        ("http://me:pw@a/x?k=v", "http://a/x", True),
+        ("http://a/x", "http://a/y", False),
+        ("http://a", "https://a", False),
+        ("http://a:1", "http://a:2", False),
+    ],
+)
+def test_items_are_bound_to_a_server_and_not_to_its_secrets(url: str, other: str, same: bool) -> None:
+    assert (address(url) == address(other)) is same
+    assert "pw" not in address(url)
+    assert "/x" not in address(url)
 
 
 @pytest.mark.claim("E-05")

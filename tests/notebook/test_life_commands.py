@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ipy_memory.clock import FixedClock, FixedIds
-from ipy_memory.errors import HindsightError, MagicError
+from ipy_memory.errors import HindsightError, MagicError, OutboxError
 from tests.hindsight.stub import StubServer, confirmed
 from tests.notebook.conftest import Notebook
 from tests.notebook.test_loading import traces
@@ -356,3 +356,119 @@ def wait_for(true: Any) -> None:
     from tests.hindsight.stub import until
 
     until(true)
+
+
+# ---- what waits outlives the session
+
+
+def refuse(stub: StubServer) -> None:
+    stub.answer_with([{"method": "PUT"}, {"method": "POST", "status": 401, "body": {"detail": "no such key"}}])
+
+
+def waits(notebook: Notebook) -> list[tuple[str, str]]:
+    found: Any = notebook.run("%memory queue").result
+    return [(row["state"], row["text"]) for row in found.frame.to_dict("records")]
+
+
+@pytest.mark.claim("Q-10", "Q-11")
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "%memory use mnemopi",
+        "%memory use hindsight",
+        "%config MemoryMagics.backend = 'mnemopi'",
+        "%memory clear --yes",
+        "%reload_ext ipy_memory",
+        "%unload_ext ipy_memory\n%load_ext ipy_memory",
+    ],
+)
+def test_what_was_not_sent_outlives_its_session(served: Notebook, stub: StubServer, cell: str) -> None:
+    """B02: it can be seen, also with another backend, and sent once the server takes it."""
+    place = {"cwd": served.magics.cwd, "agent_dir": served.magics.agent_dir}
+    world = served.magics.world
+    served.run("%retain one")
+    refuse(stub)
+    served.run(cell)
+    magics: Any = served.shell.magics_manager.registry["MemoryMagics"]
+    magics.world, magics.cwd, magics.agent_dir = world, place["cwd"], place["agent_dir"]
+    assert waits(served) == [("failed", "one")]
+    assert "everything was sent" not in shown(served, "%memory queue")
+    served.run("%memory use hindsight")
+    stub.answer_with([])
+    assert shown(served, "%memory queue --resend").startswith("1 memory sent to bank omp.")
+    assert "everything was sent" in shown(served, "%memory queue")
+
+
+def test_the_demonstration_leaves_what_waits_alone(served: Notebook, stub: StubServer, tmp_path: Path) -> None:
+    """B02: a made-up home has an outbox of its own."""
+    served.run("%retain one")
+    refuse(stub)
+    place = (served.magics.world, served.magics.cwd, served.magics.agent_dir)
+    served.run("from ipy_memory import demo\nhome = demo.start(fresh=True)")
+    before = (tmp_path / "ipy_memory" / "outbox.db").read_bytes()
+    served.run("other = home.session(backend='hindsight', settings={'hindsight.apiUrl': 'http://127.0.0.1:9'})")
+    served.run("other.retain('made up')\nother.close()")
+    assert (tmp_path / "ipy_memory" / "outbox.db").read_bytes() == before
+    served.magics.live_in(place[0], cwd=place[1], agent_dir=place[2])
+    assert waits(served) == [("failed", "one")]
+
+
+def test_sending_again_takes_the_key_of_today(served: Notebook, stub: StubServer, tmp_path: Path) -> None:
+    """B02: no other session is needed after the key was put right."""
+    served.run("%retain one")
+    refuse(stub)
+    served.run("%memory flush")
+    with (tmp_path / "config.yml").open("a") as config:
+        config.write("  apiToken: the-right-key\n")
+    stub.answer_with([])
+    assert shown(served, "%memory queue --resend").startswith("1 memory sent")
+    assert stub.requests[-1]["headers"]["authorization"] == "Bearer the-right-key"
+    served.run("%retain two\n%memory flush")
+    assert stub.requests[-1]["headers"]["authorization"] == "Bearer the-right-key"
+
+
+def test_after_a_move_of_the_server_the_user_names_the_old_address(
+    served: Notebook, stub: StubServer, tmp_path: Path
+) -> None:
+    """B02: items are bound to the address that they were queued for."""
+    served.run("%retain one")
+    refuse(stub)
+    served.run("%memory flush")
+    with StubServer() as moved:
+        (tmp_path / "config.yml").write_text(f"hindsight:\n  apiUrl: {moved.url}\n")
+        assert shown(served, "%memory queue --resend").startswith("0 memories sent")
+        listed = shown(served, "%memory queue")
+        assert f"1 memory was queued for {stub.url}" in listed
+        assert f"--moved-from {stub.url}" in listed
+        assert [request for request in moved.requests if request["method"] == "POST"] == []
+        ran = served.run("%memory queue --resend --moved-from http://nowhere")
+        assert "Nothing is queued for that server" in ran.stdout
+        assert shown(served, f"%memory queue --resend --moved-from {stub.url}").startswith("1 memory sent")
+        assert moved.requests[-1]["body"]["items"][0]["content"] == "one"
+    assert "everything was sent" in shown(served, "%memory queue")
+
+
+def test_items_are_dropped_by_number_and_only_after_a_yes(served: Notebook, stub: StubServer) -> None:
+    served.run("%%retain --lines\none\ntwo\nthree")
+    assert "--yes" in refused(served, "%memory queue --drop all")
+    assert [text for _, text in waits(served)] == ["one", "two", "three"]
+    assert shown(served, "%memory queue --drop 1,3 --yes") == "2 memories dropped."
+    assert [text for _, text in waits(served)] == ["two"]
+    ran = served.run("%memory queue --drop 7 --yes")
+    assert "no item 7" in ran.stdout
+    served.run("%memory flush")
+    assert [item["content"] for item in stub.requests[-1]["body"]["items"]] == ["two"]
+    for cell in ("--yes", "--unknown", "--moved-from x", "--drop all --resend"):
+        refused(served, f"%memory queue {cell}")
+
+
+def test_an_outbox_that_cannot_be_used_refuses_and_hides_nothing(
+    served: Notebook, stub: StubServer, tmp_path: Path
+) -> None:
+    (tmp_path / "ipy_memory").mkdir(exist_ok=True)
+    (tmp_path / "ipy_memory" / "outbox.db").write_bytes(b"no database" * 100)
+    for cell in ("%retain one", "%memory queue"):
+        line = refused(served, cell, OutboxError)
+        assert "not a database" in line
+    assert "not a database" in shown(served, "%memory status")
+    assert sent(stub) == []
