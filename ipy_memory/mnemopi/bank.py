@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import sqlite3
 import threading
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from ipy_memory.mnemopi.embeddings import Embedder
     from ipy_memory.mnemopi.pending import Pending
     from ipy_memory.mnemopi.triggers import Trigger
+
+_log = logging.getLogger("ipy_memory.mnemopi")
 
 COUNT_PATIENCE_MS = 50
 """Recall counters wait this long for another writer; they can be written later."""
@@ -127,6 +130,7 @@ class Bank:
         self._missing: tuple[str, ...] = ()
         self.large: dict[str, int] = {}
         self._is_cut = False
+        self._closed = False
         connection.set_progress_handler(self._stop, STEPS_BETWEEN_CHECKS)
 
     @classmethod
@@ -475,7 +479,20 @@ class Bank:
             raise RecallCancelled("The recall was cancelled.", where=self.where, hint=ASK_AGAIN)
 
     def close(self) -> None:
-        """Close the file; harmless when it is closed already."""
+        """Move what was written into the file itself, as far as readers allow, and close it; harmless when repeated."""
+        if self.writable and not self._closed:
+            self._checkpoint()
+        self._shut()
+
+    def _checkpoint(self) -> None:
+        # Passive: it waits for nobody. What cannot be moved stays in the -wal file, from where it is read as well.
+        try:
+            self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        except sqlite3.Error as error:
+            _log.debug("The bank's log was not moved into its file (%s): %s", self.where, error)
+
+    def _shut(self) -> None:
+        self._closed = True
         self.memo.clear()
         self.connection.end_reading()  # a statement that is still open would keep the file open too
         self.connection.close()
@@ -488,7 +505,7 @@ class Bank:
         """
         self.memo.clear()
         if self.idle or (self._user == threading.get_ident() and not self._depth):
-            self.close()
+            self._shut()  # a checkpoint would write beside the parent
 
     def _stop(self) -> int:
         # A pending Ctrl-C is raised as this function is entered, which ends the statement as well.

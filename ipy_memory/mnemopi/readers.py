@@ -65,8 +65,8 @@ class _Open:
 class OpenBanks:
     """Bank files by path, each opened once for the most that was needed of it.
 
-    A file that was replaced or deleted since (another process cleared it) is opened again. Where a write can leave
-    work behind (vectors, facts read by a language model), the end of the process finishes it too.
+    A file that was replaced or deleted since is opened again. The end of the process finishes what a write has left
+    behind (vectors, facts read by a language model) and closes the files, so that nothing stays in a -wal file.
     Hold ``lock`` for as long as banks are worked on: a session may be called from several threads.
     ``copies`` is the folder for copies of banks; ``notify`` tells the user something (level, message, source).
 
@@ -225,10 +225,10 @@ class OpenBanks:
 
     def _opened(self, target: Target, need: int) -> Bank:
         embedder = self.choice.embedder
+        if need != READ and self._cancel_exit is None:
+            self._cancel_exit = process.at_exit(self._end)
         if need == WRITE:
             sweep(self.copies, target.path)
-            if self._cancel_exit is None and (embedder is not None or self.completion is not None):
-                self._cancel_exit = process.at_exit(self._end)
             return Bank.open(
                 target.path,
                 target.name,
