@@ -10,7 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-PACKAGES = ("bun@1.4.5", "@oh-my-pi/pi-mnemopi@18.2.3")
+VERSION = "18.2.3"
+"""The release that the tests compare with."""
+PACKAGE = "@oh-my-pi/pi-mnemopi"
+RUNTIME = "bun@1.4.5"
 DRIVER = Path(__file__).with_name("driver.js")
 ROOT = Path(__file__).parents[2]
 
@@ -19,22 +22,24 @@ class EngineError(Exception):
     """The real engine threw, or its process ended."""
 
 
-def folder() -> Path:
-    """Return where the engine is installed: ``IPY_MEMORY_INTEROP_DIR``, else ``.interop`` in the project."""
-    return Path(os.environ.get("IPY_MEMORY_INTEROP_DIR") or ROOT / ".interop").absolute()
+def folder(version: str = VERSION) -> Path:
+    """Return where a release is installed: ``IPY_MEMORY_INTEROP_DIR``, else ``.interop``; another one beside it."""
+    usual = Path(os.environ.get("IPY_MEMORY_INTEROP_DIR") or ROOT / ".interop").absolute()
+    return usual if version == VERSION else usual.with_name(f"{usual.name}-{version}")
 
 
-def install() -> Path:
-    """Install the engine and Bun where they are not there yet; return the program that runs the driver."""
-    target = folder()
+def install(version: str = VERSION) -> Path:
+    """Install a release and Bun where they are not there yet; return the program that runs the driver."""
+    target = folder(version)
     if not (target / "node_modules" / "@oh-my-pi" / "pi-mnemopi").exists():
         npm = shutil.which("npm")
         if npm is None:
             raise EngineError("npm is needed to install the real engine.")
         target.mkdir(parents=True, exist_ok=True)
-        subprocess.run(
-            [npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(target), *PACKAGES], check=True
-        )
+        wanted = (RUNTIME, f"{PACKAGE}@{version}")
+        options = ("--silent", "--no-audit", "--no-fund", "--prefix", str(target))
+        if subprocess.run([npm, "install", *options, *wanted], check=False).returncode:
+            raise EngineError(f"npm could not install {' and '.join(wanted)}: is there such a release?")
     shutil.copy(DRIVER, target / DRIVER.name)  # modules are found from where the driver lies
     # The program is moved into place by an install script; where those are off it lies with its platform.
     programs = [*target.glob("node_modules/bun/bin/bun.exe"), *target.glob("node_modules/@oven/bun-*/bin/bun")]
@@ -96,8 +101,10 @@ class Process:
 class Engine(Process):
     """The real engine; every method is one request."""
 
-    def __init__(self, program: Path, home: Path, env: Mapping[str, str] | None = None) -> None:
-        super().__init__([str(program), str(folder() / DRIVER.name)], home, env)
+    def __init__(
+        self, program: Path, home: Path, env: Mapping[str, str] | None = None, *, version: str = VERSION
+    ) -> None:
+        super().__init__([str(program), str(folder(version) / DRIVER.name)], home, env)
 
     def clock(self, now: str | None) -> None:
         """Stop the clock at an instant; ``None`` lets it run."""
