@@ -47,10 +47,11 @@ def shows_html() -> bool:
 
 
 def is_terminal() -> bool:
-    """Return whether plain text goes to a terminal, which obeys control characters: IPython or jupyter console."""
-    if _shell() is None or shows_html():
-        return False
-    return request() is None or somebody_there()
+    """Return whether plain text may go to a terminal, which obeys control characters.
+
+    IPython and jupyter console print it there; what nbclient stores becomes a text file that is printed later.
+    """
+    return _shell() is not None and not shows_html()
 
 
 def write_below(notes: Sequence[str]) -> None:
