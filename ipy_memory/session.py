@@ -550,6 +550,8 @@ class MemorySession(SessionLife):
         standing = trust_folder(self.agent_dir, named, self.env, iso(self.clock.now_ms()))
         if own:
             self._trust = None
+            # What was not shown yet was said of the folder before it was trusted.
+            self.notices[:] = [notice for notice in self.notices if notice.source != SETTINGS_SOURCE]
             self.rebind()
         return standing
 
