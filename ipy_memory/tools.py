@@ -263,6 +263,10 @@ class ToolHost(Protocol):
         ...
 
 
+NOTED_BYTES, ASKED_BYTES = 100_000, 5_000_000
+"""A longer memory that a user stores is noted, or needs a yes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
     """One tool of one session: ``tool(**input)`` checks the input and gives one complete result."""
@@ -367,6 +371,27 @@ def run_reflect(
     backend = backend or host.live_backend()
     answer = _logged("reflect", backend, lambda: backend.reflect(query, context, touch=touch))
     return _result(host, query, answer.text if answer.text is not None else text.NO_REFLECTION, answer)
+
+
+def check_size(items: Sequence[RetainItem], *, yes: bool) -> list[str]:
+    """Return what to say of very long memories that a user stores; for the user's own commands, not for the tool.
+
+    Raises
+    ------
+    ToolInputError
+        One is so long that a yes is needed.
+    """
+    sizes = [len(item.content.encode("utf-8", "surrogatepass")) for item in items]
+    if not yes and max(sizes, default=0) > ASKED_BYTES:
+        raise ToolInputError(
+            f"One memory has {max(sizes) / 1_000_000:.1f} MB: nothing was stored.",
+            hint="recall shows and searches only parts of so long a text; --yes stores it all the same",
+        )
+    long = sum(size > NOTED_BYTES for size in sizes)
+    if not long:
+        return []
+    many = "One memory has" if long == 1 else f"{long} memories have"
+    return [f"{many} more than 100 kB; recall shows the first 500 characters, so shorter pieces are found better."]
 
 
 def run_retain(host: ToolHost, items: Sequence[RetainItem]) -> ToolResult:

@@ -215,6 +215,7 @@ _CURATE = (
             Flag("lines", "one item for each line that is not blank"),
             Flag("json", 'items from a JSON list of {"content": …, "context": …}', in_shell="items"),
             Flag("context", "where the text comes from; quote it if it has blanks", "TEXT"),
+            Flag("yes", "also a memory of more than 5 MB"),
             _OUT,
         ),
         instead=("from",),

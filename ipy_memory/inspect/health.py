@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ipy_memory.errors import BankError
 from ipy_memory.inspect.local import chosen_targets, local_backend
 from ipy_memory.inspect.versions import version_rows
+from ipy_memory.mnemopi import place
 from ipy_memory.mnemopi.doctor import PARTS, Examination, Repair, examine, repair
 from ipy_memory.mnemopi.reports import shown_path
 from ipy_memory.paths import exists
@@ -42,6 +43,7 @@ class Health:
         notes = [f"Copy of the bank: {shown_path(done.backup, self.home)}" for done in self.repairs if done.backup]
         notes += [f"{done.before.name}: {what}." for done in self.repairs for what in done.done]
         notes += [f"{one.name}: {part.detail}." for one in self.examinations for part in one.readable_by_others]
+        notes += [f"{one.name}: {warning}" for one in self.examinations for warning in place.warnings_of(one.path)]
         notes += [f"Not repaired: {error.message.rstrip('.')} [{error.where}]. {error.hint}" for error in self.refused]
         now = self._now
         if not now:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ipy_memory import text
 from ipy_memory.bystander import Bystander
 from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError, ReadOnlyBankError
-from ipy_memory.mnemopi import reports, vector_report
+from ipy_memory.mnemopi import place, reports, vector_report
 from ipy_memory.mnemopi.by_id import MemoriesById
 from ipy_memory.mnemopi.candidates import DAMAGED
 from ipy_memory.mnemopi.completion import RemoteCompletion
@@ -213,6 +213,7 @@ class MnemopiBackend(MemoriesById):
             "database": reports.shown_path(self.target(self.retain_bank).path, self.home),
             "vectors": vector_report.Vectors(self.banks.choice).state,
             "language model": self._language_model(),
+            "warning": " ".join(place.warnings_of(self.target(self.retain_bank).path)) or None,
             "waiting": self.banks.waiting or None,
         }
 

@@ -318,11 +318,14 @@ class MemoryMagics(Magics):
         if parsed.help:
             return self._usage(COMMANDS["retain"], parsed)
         items = typed_items(self._text(COMMANDS["retain"], parsed), parsed.flags)
+        from ipy_memory.tools import check_size
+
+        about_size = check_size(items, yes="yes" in parsed.flags)
         result = self.session.retain(items)
         from ipy_memory.frames import retain_frame
         from ipy_memory.notebook.result import RetainFrame
 
-        notes = list(result.notes)
+        notes = [*result.notes, *about_size]
         if result.receipt is not None and result.receipt.new_bank:
             from ipy_memory.inspect.nearby import retain_notes
 
