@@ -22,6 +22,7 @@ from jupyter_client.manager import KernelManager
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.notebook import turn_writer
 from ipy_memory.notebook.turn_writer import TurnWriter
+from ipy_memory.settings import Settings
 from ipy_memory.turns import Message
 from tests.hindsight.stub import StubServer, until
 from tests.notebook.conftest import Notebook
@@ -193,7 +194,10 @@ def test_cells_do_not_wait_for_a_locked_bank(bare: Notebook, tmp_path: Path) -> 
 class Conversation:
     """A session that notes how many messages each end of a turn had."""
 
+    chosen = "mnemopi"
+
     def __init__(self) -> None:
+        self.settings = Settings()
         self.messages = [Message("user", "x")]
         self.ends: list[int] = []
         self.forced = 0
@@ -219,6 +223,17 @@ def test_each_end_of_a_turn_has_the_conversation_of_its_time_and_a_failure_stops
     assert writer.finish(30)
     assert session.ends == [1, 2, 3]
     assert session.forced == 1
+
+
+def test_retention_that_was_switched_off_is_not_forced_at_the_end() -> None:
+    """C03: the end of a recording writes nothing then."""
+    session: Any = Conversation()
+    writer = TurnWriter(session)
+    writer.end_turn()
+    session.settings = session.settings.with_overrides({"mnemopi.autoRetain": False})
+    session.go_on.set()
+    assert writer.finish(30)
+    assert session.forced == 0
 
 
 def test_a_full_queue_keeps_the_latest_end(monkeypatch: pytest.MonkeyPatch) -> None:
