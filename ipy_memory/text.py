@@ -298,6 +298,14 @@ def uncounted(bank: str) -> str:
     )
 
 
+def long_query(words: int) -> str:
+    """Return the note for a query far longer than what is looked up of it."""
+    return (
+        f"The query is very long: only its first {words} words are looked up; the others only count for the score of"
+        " what those find."
+    )
+
+
 def vectors_unanswered(model: str, problem: str) -> str:
     """Return the note for a recall whose query got no vector (B030)."""
     return (

@@ -20,12 +20,12 @@ MIN_TRANSCRIPT_UNITS = 10
 UNITS_PER_TOKEN = 4
 """How many UTF-16 units count as one token."""
 
-_TAGS = tuple(
-    re.compile(f"<{name}>.*?</{name}>", re.DOTALL)
-    for name in ("memories", "mental_models", "hindsight_memories", "relevant_memories")
-)
+_TAGS = ("memories", "mental_models", "hindsight_memories", "relevant_memories")
+_LINE_END = r"\n\r\u2028\u2029"
+# White space before a time is taken as a whole; else a long run of it would be divided in every way.
 _PROTOCOL_LINE = re.compile(
-    rf"\[role:[{js.WHITESPACE}]*[A-Za-z0-9_-]+\]|\[[A-Za-z0-9_-]+:end\]|\[timestamp:[{js.WHITESPACE}]+[^\n\r\u2028\u2029]+\]"
+    rf"\[role:[{js.WHITESPACE}]*+[A-Za-z0-9_-]+\]|\[[A-Za-z0-9_-]+:end\]"
+    rf"|\[timestamp:[{js.WHITESPACE}]++[^{_LINE_END}]+\]|\[timestamp:[{js.WHITESPACE}]+[^{_LINE_END}]\]"
 )
 _BLANK_LINES = re.compile(r"\n{3,}")
 
@@ -85,8 +85,18 @@ def strip_tags(text: str) -> str:
     The shortest stretch up to the first closing tag goes, one kind of tag after the other.
     """
     for tag in _TAGS:
-        text = tag.sub("", text)
+        text = _without(text, f"<{tag}>", f"</{tag}>")
     return text
+
+
+def _without(text: str, begin: str, end: str) -> str:
+    """Return the text without the stretches from ``begin`` to the first ``end`` after it, looked for only once."""
+    kept = []
+    at = 0
+    while (start := text.find(begin, at)) >= 0 and (stop := text.find(end, start + len(begin))) >= 0:
+        kept.append(text[at:start])
+        at = stop + len(end)
+    return "".join(kept) + text[at:]
 
 
 def strip_protocol(text: str) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -139,3 +142,58 @@ def test_truncated_text_is_a_beginning_with_a_mark(text: str, limit: int) -> Non
 )
 def test_substance_is_a_letter_or_a_number(text: str, says: bool) -> None:
     assert has_substance(text) is says
+
+
+_TAG_PARTS = st.sampled_from(
+    [
+        "<memories>",
+        "</memories>",
+        "<memories",
+        "<mental_models>",
+        "</mental_models>",
+        "a",
+        "\n",
+        "</",
+        "</memories ",
+        ">",
+    ]
+)
+_LINE_PARTS = st.sampled_from(
+    ["[timestamp:", "[role:", "[user:end]", "]", " ", "\t", "\r", "\u2028", "\u3000", "user", "2026", "é", "[", ":"]
+)
+
+
+@given(st.lists(_TAG_PARTS, max_size=14).map("".join))
+def test_tags_are_stripped_as_the_pattern_says(text: str) -> None:
+    plain = text
+    for name in ("memories", "mental_models", "hindsight_memories", "relevant_memories"):
+        plain = re.sub(f"<{name}>.*?</{name}>", "", plain, flags=re.DOTALL)
+    assert strip_tags(text) == plain
+
+
+@given(st.lists(_LINE_PARTS, max_size=9).map("".join))
+def test_protocol_lines_are_those_of_the_pattern(line: str) -> None:
+    space = f"[{js.WHITESPACE}]"
+    plain = re.compile(
+        rf"\[role:{space}*[A-Za-z0-9_-]+\]|\[[A-Za-z0-9_-]+:end\]|\[timestamp:{space}+[^\n\r\u2028\u2029]+\]"
+    )
+    kept = "" if plain.fullmatch(js.trim(line)) else js.trim(line)
+    assert strip_protocol(line) == kept
+
+
+HEAVY = {
+    "opening tags alone": "<memories>" * 100_000,
+    "closing tags alone": "</memories>" * 100_000,
+    "every kind of opening tag": "<memories><mental_models><hindsight_memories><relevant_memories>" * 16_000,
+    "a time without an end": "[timestamp:" + " " * 1_000_000 + "x",
+    "a role without an end": "[role:" + " " * 1_000_000 + "!",
+    "blank lines": "a" + "\n" * 1_000_000 + "b",
+}
+
+
+@pytest.mark.parametrize("text", HEAVY.values(), ids=HEAVY.keys())
+def test_a_megabyte_of_markers_is_read_in_linear_time(text: str) -> None:
+    """A15: the time follows the size; the bound is only there to end a test that hangs."""
+    began = time.monotonic()
+    strip_protocol(strip_tags(text))
+    assert time.monotonic() - began < 60

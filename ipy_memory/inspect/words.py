@@ -25,7 +25,7 @@ def through(matched: Iterable[str], text: str) -> dict[str, str]:
 def _variants(word: str) -> list[tuple[str, Group]]:
     """Return the word and what stands for it, the word itself first, each to be looked for alone."""
     others = (other for group in lexicon.groups(word) for other in group)
-    return [(one, Group.of((one,))) for one in dict.fromkeys((word, *others))]
+    return [(one, Group((one,))) for one in dict.fromkeys((word, *others))]
 
 
 def words_of(matched: Iterable[str], text: str) -> str:

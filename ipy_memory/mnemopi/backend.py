@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ipy_memory import text
 from ipy_memory.bystander import Bystander
 from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError, ReadOnlyBankError
-from ipy_memory.mnemopi import place, reports, vector_report
+from ipy_memory.mnemopi import lexicon, place, reports, scoring, vector_report
 from ipy_memory.mnemopi.by_id import MemoriesById
 from ipy_memory.mnemopi.candidates import DAMAGED
 from ipy_memory.mnemopi.completion import RemoteCompletion
@@ -97,6 +97,8 @@ class MnemopiBackend(MemoriesById):
         notes += [text.cells_cut(bank.name, sum(bank.large.values())) for bank in self.banks.all() if bank.large]
         notes += [text.uncounted(bank) for bank in found.uncounted]
         notes += [text.bank_renamed(name, written) for name, written in self.renamed.items()]
+        if len(query) > scoring.LONG_QUERY:
+            notes.append(text.long_query(lexicon.FTS_TOKENS))
         notes += vector_report.notes(self.banks.choice, self.banks.all())
         return Answer(found.hits, banks=tuple(target.name for target in self.recall_targets()), notes=tuple(notes))
 

@@ -14,7 +14,7 @@ from ipy_memory.mnemopi.visibility import OTHER_SESSION
 from ipy_memory.model import Hit, ScoreParts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ipy_memory.mnemopi.bank import Bank
     from ipy_memory.mnemopi.scoring import Words
@@ -59,8 +59,9 @@ def fact_recall(bank: Bank, query: str, k: float, trace: Trace | None = None) ->
     found = _by_index(bank, words.search, 3 * count) or _by_like(bank, words.expanded, count)
     scores = dict(zip(found, scoring.fts_scores(list(found.values())), strict=True))
     hits = []
+    matcher = _Matcher(words)
     for rowid, fact in _facts(bank, found):
-        lexical = _lexical(words, fact)
+        lexical = matcher.lexical(fact)
         score = scoring.fact_score(lexical, fact.confidence, scores[rowid])
         if trace is not None:
             _account(trace, words, fact, lexical, scores[rowid], score)
@@ -116,23 +117,12 @@ def _account_missing(trace: Trace, bank: Bank, search: str, limit: int) -> None:
 
 
 def _by_index(bank: Bank, search: str, limit: int) -> dict[int, float]:
-    cursor = candidates.match(bank, "SELECT rowid, rank FROM fts_facts WHERE fts_facts MATCH ? ORDER BY rank", search)
-    found: list[tuple[float, int]] = []
-    size = limit + limit // 2
-    while rows := candidates.fetch(bank, cursor, size):
-        live = {
-            row[0]
-            for row in bank.connection.execute(
-                "SELECT rowid FROM facts WHERE session_id = ? AND rowid IN (SELECT value FROM json_each(?))",
-                (bank.name, json_list(row[0] for row in rows)),
-            )
-        }
-        found += [(rank, rowid) for rowid, rank in rows if rowid in live]
-        if len(rows) < size or (len(found) >= limit and rows[-1][1] > found[limit - 1][0]):
-            break
-    if cursor is not None:
-        cursor.close()
-    return {rowid: rank for rank, rowid in sorted(found)[:limit]}
+    # The first "+" keeps SQLite from one search for each fact, the second from sorting every one of them.
+    sql = (
+        "SELECT rowid, rank FROM fts_facts WHERE fts_facts MATCH ?"
+        f" AND +rowid IN (SELECT rowid FROM facts WHERE session_id = ?) ORDER BY +rank, rowid LIMIT {limit}"
+    )
+    return dict(candidates.fetch(bank, candidates.match(bank, sql, search, (bank.name,)), limit))
 
 
 def _by_like(bank: Bank, expanded: Sequence[str], limit: int) -> dict[int, float]:
@@ -174,17 +164,29 @@ def _facts(bank: Bank, rowids: Any) -> list[tuple[int, _Fact]]:
     return found
 
 
-def _lexical(words: Words, fact: _Fact) -> float:
-    """Return how well a fact matches; filler words of the query count only if the fact has them."""
-    document = scoring.Document(fact.searchable)
+class _Matcher:
+    """How well facts match a query; filler words of the query count only if a fact has them."""
 
-    def counts(token: str) -> bool:
-        if token not in FACT_FILLER_WORDS:
-            return True
-        return token not in CLITIC_FRAGMENTS and token in document.tokens
+    def __init__(self, words: Words) -> None:
+        self._words = words
+        self._groups: dict[frozenset[str], scoring.Groups] = {}
+        asked = {token for token, _ in words.asked}
+        self._fillers = frozenset((asked | set(words.expanded)) & FACT_FILLER_WORDS) - CLITIC_FRAGMENTS
 
-    groups = [[variant for variant in variants if counts(variant)] for token, variants in words.asked if counts(token)]
-    return scoring.lexical_score(scoring.grouped(group for group in groups if group), words.phrase, document)
+    def lexical(self, fact: _Fact) -> float:
+        """Return the lexical score of a fact."""
+        document = scoring.Document(fact.searchable)
+        kept = self._fillers & document.tokens
+        if kept not in self._groups:
+            self._groups[kept] = scoring.Groups(self._counted(kept))
+        return scoring.lexical_score(self._groups[kept], self._words.phrase, document)
+
+    def _counted(self, kept: frozenset[str]) -> Iterator[list[str]]:
+        for token, variants in self._words.asked:
+            if token not in FACT_FILLER_WORDS or token in kept:
+                group = [variant for variant in variants if variant not in FACT_FILLER_WORDS or variant in kept]
+                if group:
+                    yield group
 
 
 def _hit(bank: Bank, fact: _Fact, lexical: float, fts: float, score: float) -> Hit:

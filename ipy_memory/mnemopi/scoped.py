@@ -28,8 +28,10 @@ log = logging.getLogger("ipy_memory")
 _ALNUM = re.compile(r"[a-z0-9]+")
 _OTHER = re.compile(r"[^a-z0-9]+")
 _SPACE = f"[{js.WHITESPACE}]"
-_BEFORE_MARK = re.compile(rf"{_SPACE}+([?!.,;:])")
-_DANGLING = re.compile(rf"{_SPACE}*\b(?:and|or)\b{_SPACE}*(?=[?!.,;:]|\Z)", re.ASCII | re.IGNORECASE)
+# A match begins where white space begins and takes all of it: else a long run would be tried from each of its places.
+_RUN_START = f"(?<!{_SPACE})"
+_BEFORE_MARK = re.compile(rf"{_RUN_START}{_SPACE}++([?!.,;:])")
+_DANGLING = re.compile(rf"{_RUN_START}{_SPACE}*+\b(?:and|or)\b{_SPACE}*+(?=[?!.,;:]|\Z)", re.ASCII | re.IGNORECASE)
 _RUN = re.compile(f"{_SPACE}{{2,}}")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,8 +38,12 @@ FACTS_AT_LEAST = 3
 COVERAGE_BONUS = 0.06
 COVERAGE_TOKENS = 4
 
+LONG_QUERY = 10_000
+"""A query of more characters is told about, and its words are not kept for long."""
+
 _SHARED_PART = 4
 _ENUMERATED_VARIANT = 48
+_FEW_GROUPS = 64
 _MIN_RELEVANCE = {0: 0.08, 1: 0.08, 2: 0.18, 3: 0.34}
 _MIN_RELEVANCE_LONG = 0.22
 _TIER_FACTORS: dict[float, float] = {1: 1.0, 2: 0.85}
@@ -104,27 +108,16 @@ class Document:
         return False
 
 
-@dataclass(frozen=True, slots=True)
 class Group:
-    """The words that stand for one word of a query.
+    """The words that stand for one word of a query."""
 
-    ``parts`` are those parts of the variants that a word of a text may equal to count as a match, ``shortest`` what at
-    least one of is in any of them.
-    """
+    __slots__ = ("_long_variants", "_parts", "_shortest", "variants")
 
-    variants: tuple[str, ...]
-    parts: frozenset[str] = field(repr=False)
-    shortest: tuple[str, ...] = field(repr=False)
-    long_variants: tuple[str, ...] = field(repr=False)
-
-    @classmethod
-    def of(cls, variants: Sequence[str]) -> Group:
-        """Return the group of these variants."""
-        short = [variant for variant in variants if len(variant) <= _ENUMERATED_VARIANT]
-        parts = {part for variant in short for part in _parts(variant)}
-        longer = tuple(variant for variant in variants if len(variant) > _ENUMERATED_VARIANT)
-        shortest = tuple(part for part in parts if js.units(part[1:]) < _SHARED_PART > js.units(part[:-1]))
-        return cls(tuple(variants), frozenset(parts - RECALL_STOP_WORDS), shortest, longer)
+    def __init__(self, variants: Sequence[str]) -> None:
+        self.variants = tuple(variants)
+        self._parts: frozenset[str] | None = None
+        self._shortest: tuple[str, ...] = ()
+        self._long_variants: tuple[str, ...] = ()
 
     def matches(self, document: Document) -> bool:
         """Return whether any variant is in the text, or has a word of the text as a part of four units or more."""
@@ -132,14 +125,24 @@ class Group:
         for variant in self.variants:
             if variant in text:
                 return True
-        for part in self.shortest:
-            if part in text and document.has_word(self.parts, part):
+        parts = self._parts if self._parts is not None else self._cut()
+        for part in self._shortest:
+            if part in text and document.has_word(parts, part):
                 return True
-        return bool(self.long_variants) and any(
+        return bool(self._long_variants) and any(
             token in variant and js.units(token) >= _SHARED_PART
-            for variant in self.long_variants
+            for variant in self._long_variants
             for token in document.tokens
         )
+
+    def _cut(self) -> frozenset[str]:
+        """Work out which parts of the variants a word of a text may equal, and what at least one of is in any."""
+        short = [variant for variant in self.variants if len(variant) <= _ENUMERATED_VARIANT]
+        parts = {part for variant in short for part in _parts(variant)}
+        self._long_variants = tuple(variant for variant in self.variants if len(variant) > _ENUMERATED_VARIANT)
+        self._shortest = tuple(part for part in parts if js.units(part[1:]) < _SHARED_PART > js.units(part[:-1]))
+        self._parts = frozenset(parts - RECALL_STOP_WORDS)
+        return self._parts
 
 
 def _parts(variant: str) -> Iterable[str]:
@@ -153,8 +156,61 @@ def _parts(variant: str) -> Iterable[str]:
                 yield part
 
 
-Groups = tuple[tuple[Group, int], ...]
-"""Different groups, each with how often the query has it."""
+class Groups:
+    """The different groups of a query, each with how often the query has it.
+
+    Attributes
+    ----------
+    counted
+        Group and count, in the order of the query.
+    total
+        The sum of the counts.
+    """
+
+    __slots__ = ("_index", "counted", "total")
+
+    def __init__(self, groups: Iterable[Sequence[str]]) -> None:
+        self.counted = [(Group(variants), count) for variants, count in Counter(map(tuple, groups)).items()]
+        self.total = sum(count for _, count in self.counted)
+        self._index: _Index | None = None
+
+    def matching(self, document: Document) -> list[tuple[Group, int]]:
+        """Return the groups that match a text, with their counts."""
+        if len(self.counted) <= _FEW_GROUPS:
+            return [pair for pair in self.counted if pair[0].matches(document)]
+        if self._index is None:
+            self._index = _Index([group.variants for group, _ in self.counted])
+        return [self.counted[place] for place in self._index.matching(document)]
+
+
+class _Index:
+    """Finds the groups that match a text by the words of the text, where there are very many groups."""
+
+    def __init__(self, groups: Sequence[Sequence[str]]) -> None:
+        self._places: dict[str, list[int]] = {}
+        for place, variants in enumerate(groups):
+            for variant in variants:
+                self._places.setdefault(variant, []).append(place)
+        self._sizes = sorted(set(map(len, self._places)))
+        self._with_pair: dict[str, list[str]] = {}
+        for variant in self._places:
+            for pair in {variant[at : at + 2] for at in range(len(variant) - 1)}:
+                self._with_pair.setdefault(pair, []).append(variant)
+
+    def matching(self, document: Document) -> list[int]:
+        """Return the places of the groups that match a text, in order."""
+        found: set[str] = set()
+        for word in set(letters.words(document.text)):
+            # A variant is a run of word characters, so where a text holds it, one of its words does.
+            for size in self._sizes:
+                if size > len(word):
+                    break
+                for start in range(len(word) - size + 1):
+                    if (part := word[start : start + size]) in self._places:
+                        found.add(part)
+            if word not in RECALL_STOP_WORDS and js.units(word) >= _SHARED_PART:
+                found.update(variant for variant in self._with_pair.get(word[:2], ()) if word in variant)
+        return sorted({place for variant in found for place in self._places[variant]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,39 +236,35 @@ class Words:
     search: str
 
     @classmethod
-    @lru_cache(maxsize=64)  # each bank and its facts ask anew
     def of(cls, query: str) -> Words:
-        """Return the prepared words of a query."""
-        groups = [tuple(variants) for variants in lexicon.groups(query)]
-        return cls(
-            tuple(zip(lexicon.tokenise(query), groups, strict=True)),
-            tuple(lexicon.expanded(query)),
-            grouped(groups),
-            lexicon.normalise(query),
-            lexicon.fts_query(query),
-        )
+        """Return the prepared words of a query; each bank and its facts ask for them again."""
+        return _words(query) if len(query) <= LONG_QUERY else _long_words(query)
 
 
-def grouped(groups: Iterable[Sequence[str]]) -> Groups:
-    """Return each different group of variants with how often the query has it."""
-    return tuple((Group.of(variants), count) for variants, count in Counter(map(tuple, groups)).items())
+def _prepared(query: str) -> Words:
+    groups = [tuple(variants) for variants in lexicon.groups(query)]
+    return Words(
+        tuple(zip(lexicon.tokenise(query), groups, strict=True)),
+        tuple(lexicon.expanded(query)),
+        Groups(groups),
+        lexicon.normalise(query),
+        lexicon.fts_query(query),
+    )
+
+
+_words = lru_cache(maxsize=64)(_prepared)
+_long_words = lru_cache(maxsize=2)(_prepared)  # a recall asks for a query and perhaps its shorter form
 
 
 def lexical_score(groups: Groups, phrase: str, document: Document) -> float:
     """Return how well a text matches groups of variants, or the normalised query as a whole, 0 to 1."""
-    total = matched = 0
-    for _, count in groups:
-        total += count
-    if total == 0:
+    if groups.total == 0:
         return 0.0
-    if total > 1:
+    if groups.total > 1:
         if phrase and phrase in document.text:
             return 1.0
-        for group, count in groups:
-            if group.matches(document):
-                matched += count
-        return matched / total
-    group = groups[0][0]
+        return sum(count for _, count in groups.matching(document)) / groups.total
+    group = groups.counted[0][0]
     if not group.matches(document):
         return 0.0
     repeats = document.text.count(group.variants[0]) - 1
@@ -364,4 +416,4 @@ def matched_words(words: Words, document: Document) -> tuple[str, ...]:
     typed: dict[tuple[str, ...], dict[str, None]] = {}
     for word, variants in words.asked:
         typed.setdefault(variants, {})[word] = None
-    return tuple(word for group, _ in words.groups if group.matches(document) for word in typed[group.variants])
+    return tuple(word for group, _ in words.groups.matching(document) for word in typed[group.variants])

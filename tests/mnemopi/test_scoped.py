@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -206,6 +207,22 @@ def test_ties_go_by_time_then_content() -> None:
 )
 def test_the_fallback_query(query: str, expected: str | None) -> None:
     assert fallback_query(query, "acme-web-kestrel") == expected
+
+
+_QUERY_PARTS = st.sampled_from(
+    ["and", "or", "AND ", " ", "\n", "\u3000", "?", ".", "x", "é", "_", "kestrel", "kestrels"]
+)
+
+
+@given(st.lists(_QUERY_PARTS, max_size=12).map("".join))
+def test_a_fallback_query_is_cleaned_as_the_patterns_say(query: str) -> None:
+    left = query
+    for token in (r"acme[\s_-]+web[\s_-]+kestrel", "acme", "web", "kestrel"):
+        left = re.sub(rf"(?a:\b){token}(?a:\b)", " ", left, flags=re.IGNORECASE)
+    left = re.sub(r"\s+([?!.,;:])", r"\1", left)
+    left = re.sub(r"\s*(?a:\b)(?:and|or)(?a:\b)\s*(?=[?!.,;:]|\Z)", "", left, flags=re.IGNORECASE)
+    left = re.sub(r"\s{2,}", " ", left).strip()
+    assert fallback_query(query, "acme-web-kestrel") in (left, None)
 
 
 @given(st.text(max_size=40), st.sampled_from(["a", "acme-web", "日本", ""]))

@@ -35,19 +35,38 @@ def plain_match(variants: list[str], text: str) -> bool:
 
 @given(st.lists(WORD, min_size=1, max_size=4), TEXT)
 def test_a_group_matches_as_the_rule_says(variants: list[str], text: str) -> None:
-    assert Group.of(variants).matches(Document(text)) is plain_match(variants, js.lower(text))
+    assert Group(variants).matches(Document(text)) is plain_match(variants, js.lower(text))
 
 
 @given(st.lists(st.sampled_from(["from", "that", "where", "light"]), min_size=1), TEXT)
 def test_a_stop_word_of_a_text_is_no_part(words: list[str], text: str) -> None:
     variants, text = ["".join(words)], f"{text} {' '.join(words)}"
-    assert Group.of(variants).matches(Document(text)) is plain_match(variants, js.lower(text))
+    assert Group(variants).matches(Document(text)) is plain_match(variants, js.lower(text))
 
 
 @given(WORD, st.integers(1, 20), TEXT)
 def test_long_variants_match_by_the_same_rule(part: str, times: int, text: str) -> None:
     variants = [part * times]
-    assert Group.of(variants).matches(Document(text)) is plain_match(variants, js.lower(text))
+    assert Group(variants).matches(Document(text)) is plain_match(variants, js.lower(text))
+
+
+@given(
+    st.lists(st.lists(WORD, min_size=1, max_size=3), max_size=12),
+    st.lists(WORD | st.sampled_from(["from", "that", "-", "😀"]), max_size=12).map(" ".join),
+)
+def test_very_many_groups_match_as_few_do(groups: list[list[str]], text: str) -> None:
+    document = Document(text)
+    few = [place for place, variants in enumerate(groups) if Group(variants).matches(document)]
+    assert scoring._Index(groups).matching(document) == few
+
+
+def test_many_groups_are_found_by_the_words_of_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = " ".join(f"word{number}" for number in range(500)) + " harbour harbour"
+    text = "the old harbour, word77 and aword400b"
+    found = score(query, text)
+    scoring._words.cache_clear()
+    monkeypatch.setattr(scoring, "_FEW_GROUPS", 10_000)
+    assert score(query, text) == found > 0
 
 
 @given(st.lists(WORD, max_size=6).map(" ".join), st.lists(WORD, max_size=10).map(" ".join))
