@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -90,6 +91,18 @@ def plain(notebook: Notebook, line: str) -> str:
     assert ran.error is None, ran.stdout
     (output,) = ran.outputs
     return output["text/plain"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _settled() -> Iterator[None]:
+    """Keep what is loaded once out of the collection with which each shell ends: it takes half a second otherwise."""
+    import ipywidgets  # noqa: F401
+    import pandas as pd  # noqa: F401
+
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture
