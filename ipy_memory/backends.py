@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from ipy_memory.clock import Clock, IdSource, Timers
+    from ipy_memory.credentials import Guard
     from ipy_memory.hindsight.backend import HindsightBackend
     from ipy_memory.mnemopi.clearing import Emptied
     from ipy_memory.mnemopi.edit import Edited, Operation
@@ -319,7 +320,8 @@ class Surroundings(Protocol):
     """What a backend is made from: a session's settings, place, time and ids.
 
     ``started`` is the session's beginning as a time stamp, ``resumed`` whether another process began it,
-    ``notify`` tells a person something, and ``backend`` is the state that the session uses now.
+    ``notify`` tells the user something, ``outgoing`` is called with what is about to be sent, and ``backend`` is the
+    state that the session uses now.
     """
 
     settings: Settings
@@ -332,6 +334,7 @@ class Surroundings(Protocol):
     session_id: str
     started: str
     resumed: bool
+    outgoing: Guard
     backend: LivingBackend | None
 
     def notify(self, level: str, message: str, source: str, hint: str = "") -> None:
@@ -418,7 +421,7 @@ def _mnemopi(
         ids=session.ids,
         config=engine,
         copies=state_path(session.agent_dir, "copies"),
-        choice=choose(config, session.env, embedder, off=engine.no_embeddings),
+        choice=choose(config, session.env, embedder, off=engine.no_embeddings, outgoing=session.outgoing),
         completion=completion or configured_completion(config),
         notify=session.notify,
     )
@@ -443,6 +446,7 @@ def _hindsight(session: Surroundings) -> LivingBackend:
         ids=session.ids,
         timers=session.timers,
         notify=session.notify,
+        outgoing=session.outgoing,
         started=session.started,
         resumed=session.resumed,
     )

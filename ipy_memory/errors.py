@@ -27,6 +27,7 @@
     ├── NotStoredError           some items of a retain were not stored
     ├── OutboxError              what waits for a server cannot be kept or read on this machine
     ├── PartlyDoneError          a change of several memories ended in the middle
+    ├── CredentialError          a text with a credential was not sent
     ├── EmbeddingError           vectors cannot be computed
     ├── MissingFeatureError      this Python or environment lacks something needed
     └── HindsightError           the remote service answered with an error, or not at all
@@ -249,6 +250,10 @@ class PartlyDoneError(MemoryToolkitError):
     def __init__(self, message: str, done: object, *, where: str | None = None, hint: str | None = None) -> None:
         super().__init__(message, where=where, hint=hint)
         self.done = done
+
+
+class CredentialError(MemoryToolkitError):
+    """A text seems to hold a credential and was kept on this machine."""
 
 
 class EmbeddingError(MemoryToolkitError):

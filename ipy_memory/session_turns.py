@@ -22,6 +22,7 @@ from ipy_memory.backends import (
     follow_settings,
     resolve_backend,
 )
+from ipy_memory.credentials import Guard
 from ipy_memory.errors import MemoryToolkitError, NoBackendError, PausedError, safe_line
 from ipy_memory.jsdate import iso
 from ipy_memory.paths import check_path, here, typed_path
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("ipy_memory")
 
 
-SETTINGS_SOURCE = "Settings"
+SETTINGS_SOURCE, OWN_SOURCE = "Settings", "ipy_memory"
 """The source of notices on what settings files say."""
 _MOST_NOTES = 12
 
@@ -152,6 +153,10 @@ class SessionLife:
         Items of earlier retains that were not stored (T-06).
     notices : list of Notice
         What a person should be told, oldest first; whoever shows a notice takes it out.
+    show_at_once : callable or None
+        Called when a notice should be shown before the work goes on.
+    outgoing : Guard
+        Watches what is sent; with ``outgoing.refuse`` a text that seems to hold a credential is not sent.
     started : str
         Time stamp of the session's beginning.
     resumed : bool
@@ -188,6 +193,8 @@ class SessionLife:
         self.messages: list[Message] = []
         self.failures: list[Failure] = []
         self.notices: list[Notice] = []
+        self.show_at_once: Callable[[], object] | None = None
+        self.outgoing = Guard(self._tell_outgoing)
         self.backend: LivingBackend | None = None
         self._pause = Pause()
         self._key = os.urandom(8).hex()
@@ -243,6 +250,11 @@ class SessionLife:
     def _count_recalls(self) -> None:
         if isinstance(self.backend, Counting):
             self.backend.counting = not self.paused
+
+    def _tell_outgoing(self, message: str) -> None:
+        self.notify("warning", message, OWN_SOURCE)
+        if self.show_at_once is not None:
+            self.show_at_once()
 
     def notify(self, level: str, message: str, source: str, hint: str = "") -> None:
         """Keep a notice for the user, and log it."""

@@ -18,7 +18,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("jsdate_forms", "http_failure"),
     ("jsdate", "collation", "redact", "model", "http", "paths", "own_files", "escape", "tabular"),
     ("frame_files",),
-    ("safe_frames",),
+    ("safe_frames", "credentials"),
     ("frames", "text", "turns", "settings_table"),
     ("settings_file", "trust"),
     ("settings_sources",),

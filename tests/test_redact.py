@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import string
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipy_memory.redact import MARK, redact, redact_counted, redact_value
+from ipy_memory.redact import _JWT, _KEYWORD, _PREFIXED, MARK, redact, redact_counted, redact_value
 
 TOKEN_TEXT = st.text(alphabet=string.ascii_letters + string.digits + "-_. /é日", max_size=120)
 SECRETS = st.one_of(
@@ -76,3 +78,14 @@ def test_metadata_is_redacted_at_any_depth_and_keys_stay() -> None:
 )
 def test_a_hostile_text_is_read_once(text: str, redacted: str) -> None:
     assert redact(text) == redacted
+
+
+def test_the_security_page_says_exactly_what_is_caught() -> None:
+    """A09."""
+    page = (Path(__file__).parent.parent / "docs" / "security.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\|(.*)\| `([^`]+)` \| `([^`]+)` \|$", page, re.MULTILINE)
+    assert {(text, redact(text)) for _, text, _ in rows} == {(text, becomes) for _, text, becomes in rows}
+    caught = [text for _, text, becomes in rows if text != becomes]
+    assert all(any(pattern.search(text) for text in caught) for pattern in (*_PREFIXED, _JWT))
+    keywords = re.findall(r"\w+", _KEYWORD.pattern.removeprefix("(?:").removesuffix(r")\Z"))
+    assert all(f"`{keyword}`" in page for keyword in keywords)

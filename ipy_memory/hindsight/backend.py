@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js, process, text
+from ipy_memory.credentials import Outgoing, unguarded
 from ipy_memory.errors import MemoryToolkitError, OutboxError, safe_line
 from ipy_memory.hindsight import blocks, report
 from ipy_memory.hindsight.alias import HindsightAlias
@@ -84,6 +85,8 @@ class HindsightBackend:
         Another way to the network (tests).
     notify
         Told of batches that were not sent (Q-09).
+    outgoing
+        Called with each query and context before it is sent.
     started
         The time stamp of the session's header, under which transcripts are stored (A-06).
     resumed
@@ -107,6 +110,7 @@ class HindsightBackend:
         timers: Timers,
         transport: Transport | None = None,
         notify: Notify = log_notice,
+        outgoing: Outgoing = unguarded,
         started: str | None = None,
         resumed: bool = False,
         owned: Callable[[], bool] = lambda: True,
@@ -118,6 +122,7 @@ class HindsightBackend:
         self._timers = timers
         self._transport = transport
         self._notify = notify
+        self._outgoing = outgoing
         self._started = started
         self._resumed = resumed
         self._latest_ms = 0
@@ -138,7 +143,14 @@ class HindsightBackend:
 
     def _enter(self, config: HindsightConfig, scope: HindsightScope, again_ms: int | None) -> None:
         self.config = config
-        self.service = Service(config, scope, self.known_banks, tz=self._clock.tz, transport=self._transport)
+        self.service = Service(
+            config,
+            scope,
+            self.known_banks,
+            tz=self._clock.tz,
+            transport=self._transport,
+            outgoing=self._outgoing,
+        )
         self.queue = RetainQueue(
             self.service,
             self._outbox,

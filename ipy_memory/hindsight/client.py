@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus
 
 from ipy_memory import js, jsdate
+from ipy_memory.credentials import Outgoing, unguarded
 from ipy_memory.errors import HindsightError
 from ipy_memory.hindsight.wire import Wire, segment
 from ipy_memory.http import USER_AGENT
@@ -69,6 +70,8 @@ class HindsightClient:
         Milliseconds that each kind of request may take.
     transport
         Another way to the network (tests).
+    outgoing
+        Called with each query and context before it is sent.
     """
 
     def __init__(
@@ -80,7 +83,9 @@ class HindsightClient:
         user_agent: str = USER_AGENT,
         limits: TimeLimits | None = None,
         transport: Transport | None = None,
+        outgoing: Outgoing = unguarded,
     ) -> None:
+        self._outgoing = outgoing
         self._wire = Wire(base_url, token, user_agent=user_agent, transport=transport)
         self._tz = tz
         self.limits = limits or TimeLimits()
@@ -97,6 +102,9 @@ class HindsightClient:
     def address(self) -> str:
         """The server as far as it tells it from others; what was queued for one is not sent to another."""
         return self._wire.address
+
+    def _look_at(self, text: str) -> None:
+        self._outgoing(text, f"the Hindsight server at {self.origin}")
 
     def close(self) -> None:
         """Close every connection; a later call opens a new one."""
@@ -196,6 +204,7 @@ class HindsightClient:
         stop
             Asked now and then whether to give up (R-25).
         """
+        self._look_at(query)
         body = _given(
             query=query, types=types or None, max_tokens=max_tokens, budget=budget, tags=tags, tags_match=tags_match
         )
@@ -212,6 +221,7 @@ class HindsightClient:
         tags_match: str | None = None,
     ) -> Any:
         """Ask the server for a synthesis (F-04)."""
+        self._look_at(query if context is None else f"{query}\n{context}")
         body = _given(query=query, context=context, budget=budget, tags=tags, tags_match=tags_match)
         return self._call("reflect", "POST", bank, "/reflect", body, limit_ms=self.limits.reflect_ms)
 
@@ -227,6 +237,7 @@ class HindsightClient:
         offset: int | None = None,
     ) -> Any:
         """Return one page of a bank's memories; ``state`` is ``valid`` or ``invalidated``."""
+        self._look_at(q or "")
         query = _query(type=type, q=q, consolidation_state=consolidation_state, state=state, limit=limit, offset=offset)
         return self._call("listMemories", "GET", bank, "/memories/list" + query)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js
+from ipy_memory.credentials import Outgoing, unguarded
 from ipy_memory.errors import HindsightError, MemoryToolkitError
 from ipy_memory.hindsight import answers
 from ipy_memory.hindsight.client import HindsightClient, Item, TimeLimits, items_of
@@ -73,6 +74,8 @@ class Service:
         The local zone, in which instants are written; the system's where it is ``None``.
     transport
         Another way to the network (tests).
+    outgoing
+        Called with each query and context before it is sent.
     """
 
     def __init__(
@@ -83,6 +86,7 @@ class Service:
         *,
         tz: tzinfo | None,
         transport: Transport | None,
+        outgoing: Outgoing = unguarded,
     ) -> None:
         self.config = config
         self.scope = scope
@@ -95,6 +99,7 @@ class Service:
                 config.request_timeout_ms, config.recall_timeout_ms, config.retain_timeout_ms, config.reflect_timeout_ms
             ),
             transport=transport,
+            outgoing=outgoing,
         )
 
     @property

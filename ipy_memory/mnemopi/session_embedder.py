@@ -14,6 +14,7 @@ from ipy_memory.mnemopi.embeddings import log
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ipy_memory.credentials import Outgoing
     from ipy_memory.mnemopi.embeddings import Embedder, Vector
     from ipy_memory.settings import MnemopiConfig
 
@@ -35,6 +36,8 @@ class SessionEmbedder:
         Whether making it loads a model: then no query is embedded where no vector is stored.
     close
         Lets go of what it holds.
+    outgoing
+        Called with each query before it is sent, where the embedder is a server.
 
     Attributes
     ----------
@@ -50,12 +53,14 @@ class SessionEmbedder:
         place: str,
         local: bool = False,
         close: Callable[[], None] | None = None,
+        outgoing: Outgoing | None = None,
     ) -> None:
         self.model = model
         self.place = place
         self.problem = ""
         self._make = make
         self._close = close
+        self._outgoing = outgoing
         self.local = local
         self._made: Embedder | None = None
         self._broken = ""
@@ -80,9 +85,14 @@ class SessionEmbedder:
 
     def embed_query(self, text: str) -> Vector | None:
         """Return the vector of a query."""
-        vector = self._ask(lambda embedder: embedder.embed_query(text))
+        vector = self._ask(lambda embedder: self._embed_query(embedder, text))
         self._note(failed=vector is None and bool(text))
         return vector
+
+    def _embed_query(self, embedder: Embedder, text: str) -> Vector | None:
+        if self._outgoing is not None:
+            self._outgoing(text, f"the embedding endpoint {self.place}")
+        return embedder.embed_query(text)
 
     def close(self) -> None:
         """Let go of an endpoint's connection; a caller's own embedder is the caller's to close."""
@@ -121,7 +131,14 @@ class Choice:
     off: bool = False
 
 
-def choose(config: MnemopiConfig, env: Mapping[str, str], given: Embedder | None, *, off: bool) -> Choice:
+def choose(
+    config: MnemopiConfig,
+    env: Mapping[str, str],
+    given: Embedder | None,
+    *,
+    off: bool,
+    outgoing: Outgoing | None = None,
+) -> Choice:
     """Return the embedder that was given, else the configured endpoint, else a local model whose files are there.
 
     No model is loaded and nothing is sent here (R-30, T-12).
@@ -136,16 +153,23 @@ def choose(config: MnemopiConfig, env: Mapping[str, str], given: Embedder | None
         An embedder that the caller made.
     off
         Whether embeddings are switched off.
+    outgoing
+        Called with each query before it is sent to an endpoint.
     """
     model = config.embedding_model
     if off:
         return Choice(None, "embeddings are switched off", "set mnemopi.noEmbeddings to false", off=True)
     if given is not None:
+        if isinstance(given, embedders.HttpEmbedder):
+            return Choice(
+                SessionEmbedder(given.model, lambda: given, place=endpoint.shown(given.url), outgoing=outgoing)
+            )
         return Choice(SessionEmbedder(given.model, lambda: given, place="given by the caller"))
     keys = env if config.embedding_user_keys else {}
     remote = embedders.configured_embedder(model, config.embedding_api_url, config.embedding_api_key, keys)
     if remote is not None:
-        return Choice(SessionEmbedder(model, lambda: remote, place=endpoint.shown(remote.url), close=remote.close))
+        place = endpoint.shown(remote.url)
+        return Choice(SessionEmbedder(model, lambda: remote, place=place, close=remote.close, outgoing=outgoing))
     if embedders.names_provider(model):
         return Choice(None, f"{model} needs an endpoint's key", "set mnemopi.embeddingApiKey")
     if not model_files.installed():

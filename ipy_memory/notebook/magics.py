@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import threading
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -93,6 +94,9 @@ class MemoryMagics(Magics):
     agent_dir = Unicode("", help="Folder of the agent's settings and memories; empty: the usual one.").tag(config=True)
     limit = Integer(0, min=0, help="At most this many hits; 0: as the settings say.").tag(config=True)
     ranking = Enum(RANKINGS, "agent", help="How %recall ranks: as the agent does, or best.").tag(config=True)
+    refuse_credentials = Bool(
+        False, help="Keep queries here that seem to hold a credential, instead of sending them to a server."
+    ).tag(config=True)
     debug = Bool(False, help="Show whole tracebacks instead of one line.").tag(config=True)
 
     def __init__(self, shell: InteractiveShell, **traits: Any) -> None:
@@ -158,7 +162,7 @@ class MemoryMagics(Magics):
             self._session = open_session(
                 self.backend or None, database=self.database or None, settings=self._scoping(), **self.surroundings()
             )
-            self.set_paused(self.paused)
+            self._take_up()
             self.hold_notices()
         return self._session
 
@@ -180,7 +184,24 @@ class MemoryMagics(Magics):
         """Let the magics work on a session made elsewhere, until another is chosen."""
         self.close_session()
         self._session, self._adopted = session, True
+        self._take_up()
+
+    def _take_up(self) -> None:
+        """Let the session follow what was chosen for the notebook."""
         self.set_paused(self.paused)
+        if self._session is not None:
+            self._session.outgoing.refuse = self.refuse_credentials
+            self._session.show_at_once = self._show_now
+
+    @observe("refuse_credentials")
+    def _refusal_changed(self, _change: object) -> None:
+        if self._session is not None:
+            self._session.outgoing.refuse = self.refuse_credentials
+
+    def _show_now(self) -> None:
+        # A background thread has no cell to write into; its notices come with the next magic.
+        if threading.current_thread() is threading.main_thread():
+            self.show_notices()
 
     def set_paused(self, on: bool) -> None:
         """Pause memory or let it go on: the session of now, and those to come."""

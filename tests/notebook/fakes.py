@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ipy_memory.clock import FixedClock
+from ipy_memory.credentials import Guard
 from ipy_memory.errors import MemoryToolkitError, NoBackendError
 from ipy_memory.model import Hit, Receipt, RetainItem, ToolResult
 from ipy_memory.session import StatusRow
@@ -43,6 +45,8 @@ class FakeSession:
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     closed: int = 0
     notices: list[Notice] = field(default_factory=list)
+    outgoing: Guard = field(default_factory=lambda: Guard(lambda _: None))
+    show_at_once: Callable[[], object] | None = None
     clock: FixedClock = field(default_factory=lambda: FixedClock("2026-06-01T12:00:00.000Z"))
     settings: Settings = field(default_factory=Settings)
     chosen: str = "mnemopi"

@@ -9,8 +9,9 @@ import pytest
 from traitlets import TraitError
 
 from ipy_memory.errors import BankError, MagicError, NoBackendError, ToolInputError
-from ipy_memory.model import RetainItem
+from ipy_memory.model import RetainItem, ToolResult
 from ipy_memory.notebook.result import RecallFrame, ReflectResult, RetainFrame, SafeFrame
+from ipy_memory.session_turns import Notice
 from tests.notebook.conftest import Notebook
 from tests.notebook.fakes import NOTHING, TEXT, FakeSession
 
@@ -249,6 +250,33 @@ def test_config_lists_and_sets_the_options(notebook: Notebook, session: FakeSess
     assert session.closed == 1
     notebook.run("%recall x")
     assert session.opened["backend"] == "mnemopi"
+
+
+def test_a_session_follows_the_choice_about_credentials(notebook: Notebook, session: FakeSession) -> None:
+    """A16."""
+    notebook.run("%recall x")
+    assert session.outgoing.refuse is False
+    notebook.run("%config MemoryMagics.refuse_credentials = True")
+    assert session.outgoing.refuse is True
+    notebook.magics.close_session()
+    session.outgoing.refuse = False
+    notebook.run("%recall x")
+    assert session.outgoing.refuse is True
+
+
+def test_a_warning_about_what_is_sent_is_shown_at_once(notebook: Notebook, session: FakeSession) -> None:
+    """A16."""
+    notebook.run("%recall x")
+
+    def recall(*_: object, **__: object) -> ToolResult:
+        session.notices.append(Notice("warning", "it seems to hold a password", "ipy_memory"))
+        assert session.show_at_once is not None
+        session.show_at_once()
+        assert session.notices == []
+        return ToolResult(session.text)
+
+    session.recall = recall  # type: ignore[method-assign]
+    assert "ipy_memory: it seems to hold a password" in notebook.run("%recall x").stderr
 
 
 def test_one_session_serves_all_magics(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:

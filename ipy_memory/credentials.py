@@ -1,0 +1,87 @@
+"""Texts that look as if they held a credential, and what happens before such a text is sent to a server.
+
+This net is wider than the agent's own (:mod:`ipy_memory.redact`), since it only warns: it changes no text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ipy_memory.errors import CredentialError
+from ipy_memory.redact import redact_counted
+
+Outgoing = Callable[[str, str], None]
+"""Called with a text and the place it is about to be sent to; raises to keep it here."""
+
+_NAME = (
+    r"(?:pass(?:word|wd|phrase|code)|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)s?"
+    r"(?:[_-][a-z]{1,12}){0,3}"
+)
+# Every repetition has an upper bound, so that the time follows the length of the text.
+_VALUE = r"[\"']?(?:\s{1,3}is)?\s{0,3}[:=]\s{0,3}[\"']?[^\s\"',;]{6}"
+_SERVICE_KEYS = (
+    r"glpat-|gldt-|hf_|sk-|sk_live_|rk_live_|whsec_|shpat_|dop_v1_|pypi-|npm_|ya29\.|SG\.|xox[a-z]-|github_pat_"
+    r"|gh[pousr]_|AKIA|ASIA|AIza"
+)
+_SHAPES = (
+    ("a password, token or key with its name", rf"(?<![a-z]){_NAME}{_VALUE}"),
+    ("a bearer token", r"(?<![a-z])bearer\s{1,3}[a-z0-9._~+/=-]{16}"),
+    ("a URL with a password", r"://[^\s/:@]{0,256}:[^\s/@]{1,256}@"),
+    ("a private key", r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----"),
+    ("a key of a known service", rf"(?<![a-z0-9])(?:{_SERVICE_KEYS})[a-z0-9_.-]{{12}}"),
+    ("a JSON web token", r"(?<![a-z0-9_-])eyJ[a-z0-9_-]{8,4096}\.eyJ[a-z0-9_-]{8}"),
+)
+_PATTERNS = tuple((name, re.compile(pattern, re.IGNORECASE | re.ASCII)) for name, pattern in _SHAPES)
+_OTHER = "a text shaped like a key"
+
+
+def shapes(text: str) -> tuple[str, ...]:
+    """Return in words which kinds of credential a text seems to hold."""
+    found = tuple(name for name, pattern in _PATTERNS if pattern.search(text))
+    return found or ((_OTHER,) if redact_counted(text)[1] else ())
+
+
+class Guard:
+    """Watches what a session sends: warns before a text with a credential leaves, or keeps it here.
+
+    Parameters
+    ----------
+    tell
+        Shows a warning, before anything is sent.
+
+    Attributes
+    ----------
+    refuse : bool
+        Whether such a text is not sent at all.
+    """
+
+    def __init__(self, tell: Callable[[str], object]) -> None:
+        self.refuse = False
+        self._tell = tell
+        self._told: set[tuple[int, str]] = set()
+
+    def __call__(self, text: str, place: str) -> None:
+        """Look at a text that is about to be sent to a place; each text is told about once.
+
+        Raises
+        ------
+        CredentialError
+            The text seems to hold a credential, and such a text is refused.
+        """
+        found = shapes(text)
+        if not found:
+            return
+        kinds = " and ".join(found)
+        if self.refuse:
+            raise CredentialError(
+                f"The text was not sent to {place}: it seems to hold {kinds}.",
+                hint="take it out, or allow it: %config MemoryMagics.refuse_credentials = False",
+            )
+        if (key := (hash(text), place)) not in self._told:
+            self._told.add(key)
+            self._tell(f"The text that goes to {place} seems to hold {kinds}; it is sent as it is.")
+
+
+def unguarded(_text: str, _place: str) -> None:
+    """Let every text go."""
