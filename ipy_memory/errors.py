@@ -247,7 +247,7 @@ class PartlyDoneError(MemoryToolkitError):
     ``done`` is what was done or may have been, for :func:`ipy_memory.inspect.selection.restore_all`.
     """
 
-    def __init__(self, message: str, done: object, *, where: str | None = None, hint: str | None = None) -> None:
+    def __init__(self, message: str, done: object = None, *, where: str | None = None, hint: str | None = None) -> None:
         super().__init__(message, where=where, hint=hint)
         self.done = done
 

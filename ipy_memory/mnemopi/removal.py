@@ -144,7 +144,11 @@ def _rewrite(bank: Bank) -> None:
         connection.execute("VACUUM")
         busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     if busy:
-        raise BusyBankError("another process holds old pages of the bank.", where=bank.where)
+        raise BusyBankError(
+            "another process holds old pages of the bank.",
+            where=bank.where,
+            hint="end what reads it, then purge again",
+        )
 
 
 def _marks(values: Sequence[str]) -> str:
