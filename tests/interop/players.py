@@ -88,9 +88,9 @@ class Ours:
             return done
         id_ = ids[step["of"]]
         if step["op"] == "update":
-            done = update(self.bank, id_, content=step.get("content"), importance=step.get("importance"))
+            written = update(self.bank, id_, content=step.get("content"), importance=step.get("importance"))
             drain(self.bank)
-            return done
+            return written is not None
         if step["op"] == "forget":
             return forget(self.bank, id_)
         return invalidate(self.bank, id_, None if step["by"] is None else ids[step["by"]]) is not None
