@@ -220,4 +220,6 @@ def test_a_foreign_view_and_a_virtual_table_of_another_program_are_left_alone(tm
         )
         connection.commit()
     for opener in (Bank.open, Bank.open_for_recall, Bank.open_readonly):
-        opener(path, "proj", clock=clock).close()
+        with opener(path, "proj", clock=clock) as bank:
+            names = {row[0] for row in bank.connection.execute("SELECT name FROM sqlite_master")}
+        assert {"notes", "vec"} <= names
