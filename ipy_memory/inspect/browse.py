@@ -7,14 +7,16 @@ from datetime import datetime
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.errors import MemoryNotFoundError, ToolInputError
+from ipy_memory.errors import BankError, MemoryNotFoundError, ToolInputError
 from ipy_memory.inspect import remote
-from ipy_memory.inspect.local import chosen_targets, local_backend, open_banks, server_backend
+from ipy_memory.inspect.local import chosen_targets, local_backend, open_banks, readable, server_backend
 from ipy_memory.jsdate import covered, iso
 from ipy_memory.mnemopi import listing
+from ipy_memory.text import bank_failed
 
 if TYPE_CHECKING:
     from ipy_memory.frames import DataFrame
+    from ipy_memory.mnemopi.backend import MnemopiBackend
     from ipy_memory.mnemopi.bank import Bank
     from ipy_memory.model import Memory
     from ipy_memory.session import MemorySession
@@ -65,6 +67,7 @@ def memories(
         "total": found.total,
         "offset": offset,
         "next_offset": found.next_offset,
+        "problems": list(found.problems),
     }
     return frame
 
@@ -100,8 +103,45 @@ def find(
         return remote.page(served, bank, where, limit=limit, offset=offset, tz=session.clock.tz)
     backend = local_backend(session, "browsing")
     with backend.banks.lock:
-        banks = open_banks(backend, chosen_targets(backend, bank))
-        return listing.page(banks, stores, where, limit=limit, offset=offset)
+        return _local_page(backend, bank, where, stores, limit, offset)
+
+
+def _local_page(
+    backend: MnemopiBackend,
+    bank: str | None,
+    where: Mapping[str, str],
+    stores: Sequence[str],
+    limit: int | None,
+    offset: int,
+) -> listing.Page:
+    """Return a page over banks that are opened one after the other; one that cannot be read is left out and named."""
+    targets = chosen_targets(backend, bank)
+    total, keys = 0, []
+    failed: list[tuple[str, BankError]] = []
+    answered = False
+    for target, opened in readable(backend, targets):
+        try:
+            if isinstance(opened, BankError):
+                raise opened
+            most = None if limit is None else limit + offset
+            more, found = listing.keys_of(opened, targets.index(target), stores, where, most)
+        except BankError as error:
+            failed.append((target.name, error))
+        else:
+            answered = True
+            total += more
+            keys += found
+    if failed and not answered:
+        raise failed[0][1]
+    chosen = listing.choose(keys, limit=limit, offset=offset)
+    rows: dict[int, Mapping[tuple[int, int], Memory]] = {}
+    problems = tuple(bank_failed(name, error.message) for name, error in failed)
+    needed = [targets[number] for number in sorted({-place for _, place, _, _ in chosen})]
+    for target, opened in readable(backend, needed):
+        if not isinstance(opened, BankError):
+            number = targets.index(target)
+            rows[number] = listing.rows_of(opened, number, chosen)
+    return listing.Page(listing.in_order(chosen, rows), total, offset, problems)
 
 
 def _is_count(value: object, least: int) -> bool:

@@ -51,17 +51,21 @@ def chosen_targets(backend: MnemopiBackend, bank: str | None) -> list[Target]:
 def readable(backend: MnemopiBackend, targets: Sequence[Target]) -> Iterator[tuple[Target, Bank | BankError]]:
     """Open banks for reading, those that have a file; in place of one that cannot be read its error.
 
-    Between the banks no other thread works on them, and a fork waits.
+    A bank that the session does not work on is closed before the next one is opened: a folder may hold more banks than
+    a process may open files. Between the banks no other thread works on them, and a fork waits.
     """
     with backend.banks.lock:
+        own = {target.path for target in backend.edit_targets()}
         for target in targets:
             try:
                 bank = backend.banks.get(target, READ)
             except BankError as error:
                 yield target, error
-            else:
-                if bank is not None:
-                    yield target, bank
+                continue
+            if bank is not None:
+                yield target, bank
+                if target.path not in own:
+                    backend.banks.release(target)
 
 
 def open_banks(backend: MnemopiBackend, targets: Sequence[Target]) -> list[Bank]:

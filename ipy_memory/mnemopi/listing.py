@@ -19,7 +19,6 @@ from ipy_memory.model import Memory
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
 
     from ipy_memory.mnemopi.bank import Bank
 
@@ -165,11 +164,12 @@ FILTERS = (*_EQUAL, "about", "since", "until", "text")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some rows of one or more banks, and how many there are in all."""
+    """Some rows of one or more banks, how many there are in all, and which banks could not be read."""
 
     memories: tuple[Memory, ...]
     total: int
     offset: int = 0
+    problems: tuple[str, ...] = ()
 
     @property
     def next_offset(self) -> int | None:
@@ -200,24 +200,58 @@ def page(
     limit, offset
         The page; all rows without a limit.
     """
-    total = 0
-    keys = []
+    total, keys = 0, []
     for number, bank in enumerate(banks):
-        for store in stores:
-            found = _keys(bank, store, where, None if limit is None else limit + offset)
-            if found is None:
-                continue
+        more, found = keys_of(bank, number, stores, where, None if limit is None else limit + offset)
+        total += more
+        keys += found
+    chosen = choose(keys, limit=limit, offset=offset)
+    rows = {number: rows_of(bank, number, chosen) for number, bank in enumerate(banks)}
+    return Page(in_order(chosen, rows), total, offset)
+
+
+Key = tuple[float, int, int, int]
+"""A row to choose from: its time, and what tells equal times apart: bank, store, rowid."""
+
+
+def keys_of(
+    bank: Bank, number: int, stores: Sequence[str], where: Mapping[str, str], most: int | None
+) -> tuple[int, list[list[Key]]]:
+    """Return how many rows of one bank pass, and the newest of each store; ``number`` is the bank's place."""
+    total, keys = 0, []
+    for store in stores:
+        found = _keys(bank, store, where, most)
+        if found is not None:
             total += found[0]
             keys.append([(moment, -number, -STORES.index(store), rowid) for moment, rowid in found[1]])
+    return total, keys
+
+
+def choose(keys: Sequence[Sequence[Key]], *, limit: int | None, offset: int) -> list[Key]:
+    """Return the rows of a page, newest first, from the newest rows of each bank and store."""
     merged = heapq.merge(*keys, reverse=True)
-    chosen = (
-        list(merged)[offset:]
-        if limit is None
-        else [key for key, _ in zip(merged, range(limit + offset), strict=False)][offset:]
-    )
-    return Page(
-        tuple(_whole(banks, [(-bank, STORES[-store], rowid) for _, bank, store, rowid in chosen])), total, offset
-    )
+    if limit is None:
+        return list(merged)[offset:]
+    return [key for key, _ in zip(merged, range(limit + offset), strict=False)][offset:]
+
+
+def rows_of(bank: Bank, number: int, chosen: Sequence[Key]) -> dict[tuple[int, int], Memory]:
+    """Return the chosen rows of one bank, by store and rowid."""
+    wanted: dict[int, list[int]] = {}
+    for _, place, store, rowid in chosen:
+        if place == -number:
+            wanted.setdefault(store, []).append(rowid)
+    return {
+        (store, rowid): memory
+        for store, rowids in wanted.items()
+        for rowid, memory in _fetched(bank, STORES[-store], rowids).items()
+    }
+
+
+def in_order(chosen: Sequence[Key], rows: Mapping[int, Mapping[tuple[int, int], Memory]]) -> tuple[Memory, ...]:
+    """Return the rows in the order in which they were chosen; one that is gone by now is left out."""
+    found = (rows.get(-place, {}).get((store, rowid)) for _, place, store, rowid in chosen)
+    return tuple(memory for memory in found if memory is not None)
 
 
 def every_row(bank: Bank) -> list[Memory]:
@@ -324,18 +358,6 @@ def _value(name: str, value: str) -> str | float | None:
 
 def _folded(value: object) -> str:
     return (as_text(value) or "").casefold()
-
-
-def _whole(banks: Sequence[Bank], keys: Sequence[tuple[int, str, int]]) -> Iterator[Memory]:
-    wanted: dict[tuple[int, str], list[int]] = {}
-    for number, store, rowid in keys:
-        wanted.setdefault((number, store), []).append(rowid)
-    found = {}
-    for (number, store), rowids in wanted.items():
-        found[number, store] = _fetched(banks[number], store, rowids)
-    for number, store, rowid in keys:
-        if memory := found[number, store].get(rowid):
-            yield memory
 
 
 @within_limits

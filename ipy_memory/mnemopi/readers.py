@@ -148,6 +148,12 @@ class OpenBanks:
         self._close_endpoints()
         self.config, self.choice, self.completion = fresh.config, fresh.choice, fresh.completion
 
+    def release(self, target: Target) -> None:
+        """Close a bank that is open for reading only; another use opens it again."""
+        held = self._open.get(target.path)
+        if held and held.need == READ and held.bank.idle:
+            self._close_one(target.path)
+
     def all(self) -> list[Bank]:
         """Return every bank that is open now."""
         return [held.bank for held in self._open.values()]

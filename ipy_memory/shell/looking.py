@@ -48,6 +48,7 @@ def browse(session: MemorySession, parsed: Parsed) -> Result:
     )
     shown = _memories(session, found.memories, ("state", "bank", "store", "content"), browsing.nothing(where))
     notes = browsing.page_notes(len(found.memories), found.total, found.offset, found.next_offset, number)
+    notes += found.problems
     data = {
         "memories": [memory_record(one, session.clock.tz) for one in found.memories],
         "total": found.total,

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +17,7 @@ import pandas as pd
 import pytest
 
 from ipy_memory.clock import FixedClock
-from ipy_memory.errors import BankNotFoundError, EditRefusedError, MemoryNotFoundError, ToolInputError
+from ipy_memory.errors import BankError, BankNotFoundError, EditRefusedError, MemoryNotFoundError, ToolInputError
 from ipy_memory.inspect.browse import chain
 from ipy_memory.inspect.selection import invalidate_all, restore_all, undo_last
 from ipy_memory.mnemopi.backend import MnemopiBackend
@@ -360,3 +365,61 @@ def test_a_selection_may_span_banks_that_are_not_in_scope(open_here: OpenSession
     assert len(session.memories("*", {"state": "expired"})) == 2
     assert undo_last(session).startswith("2 memories restored")
     assert len(session.memories("*", {"state": "expired"})) == 0
+
+
+@pytest.mark.parametrize("damage", ["a name that is not UTF-8", "half a file", "not a database"])
+def test_a_damaged_bank_beside_healthy_ones_is_left_out_and_named(
+    open_here: OpenSession, tmp_path: Path, damage: str
+) -> None:
+    """A14: in the scope, or anywhere in the folder; asked for by its name it is an error."""
+    with open_here("global") as shared:
+        shared.retain("Shared by all")
+    session = open_here("per-project-tagged")
+    session.retain("Of this project")
+    bad = tmp_path / "home" / "mnemopi.db"
+    if damage == "half a file":
+        bad.write_bytes(bad.read_bytes()[:6000])
+    elif damage == "not a database":
+        bad.write_bytes(b"words " * 1000)
+    else:
+        with closing(sqlite3.connect(bad)) as connection:
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute("UPDATE sqlite_master SET name = CAST(x'67fffe' AS TEXT) WHERE name = 'gists'")
+            connection.commit()
+    for asked in (None, "*"):
+        frame = session.memories(asked)
+        assert list(frame["content"]) == ["Of this project"]
+        [problem] = frame.attrs["problems"]
+        assert problem.startswith("Bank default did not answer: ")
+    with pytest.raises(BankError):
+        session.memories("default")
+    assert [hit.content for hit in session.recall("project").hits] == ["Of this project"]
+
+
+_MANY = """
+import resource, sys
+from ipy_memory.session import open_session
+database, folder = sys.argv[1:]
+resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
+with open_session("mnemopi", "/work/shop", database, {"mnemopi.scoping": "global"}, agent_dir=folder,
+                  env={"HOME": folder}) as session:
+    frame = session.memories("*", limit=None)
+    print(len(frame), len(set(frame["bank"])), frame.attrs["problems"])
+    print(open("/dev/null").read() == "")
+"""
+
+
+def test_more_banks_than_a_process_may_open_are_browsed(open_here: OpenSession, tmp_path: Path) -> None:
+    """C14: each is closed before the next is opened, and other files can be opened afterwards."""
+    session = open_here("global")
+    session.retain("The harbour")
+    session.close()
+    shared = tmp_path / "home" / "mnemopi.db"
+    for number in range(150):
+        copy = tmp_path / "home" / "banks" / f"bank-{number}" / "mnemopi.db"
+        copy.parent.mkdir(parents=True)
+        shutil.copy(shared, copy)
+    done = subprocess.run(
+        [sys.executable, "-c", _MANY, shared, tmp_path], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.splitlines() == ["151 151 []", "True"]

@@ -33,6 +33,7 @@ def browse(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     )
     paged = found.attrs
     notes = browsing.page_notes(len(found), paged["total"], paged["offset"], paged["next_offset"], number)
+    notes += paged.get("problems", [])
     empty = browsing.nothing(where)
     names = COMMANDS["browse"].flag_names
     behind = [word for word in text.split() if word.partition("=")[0] in names]
