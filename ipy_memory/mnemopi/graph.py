@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ipy_memory import js, jsdate, letters
 from ipy_memory.mnemopi import rows
+from ipy_memory.mnemopi.cells import as_text
 from ipy_memory.mnemopi.graph_extract import extract_gist, extract_statements, gist_id
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Graph:
         episodic = dict(connection.execute("SELECT id, content FROM episodic_memory ORDER BY id"))
         for memory_id, text in (contents | episodic | working).items():
             self._sizes.setdefault(memory_id, 0)
-            self._add_tokens(memory_id, text or "")
+            self._add_tokens(memory_id, as_text(text) or "")
         # Ids are visited gists first, then working, then episodic rows.
         order = dict.fromkeys((*contents, *working, *episodic))
         self._sizes = {memory_id: self._sizes[memory_id] for memory_id in order}
@@ -101,8 +102,8 @@ class Graph:
         for token in tokens:
             self._postings[token].append(memory_id)
 
-    def _add_entities(self, memory_id: str, names: Iterable[str | None]) -> None:
-        self._entities[memory_id].update(filter(None, (js.lower(js.trim(name or "")) for name in names)))
+    def _add_entities(self, memory_id: str, names: Iterable[object]) -> None:
+        self._entities[memory_id].update(filter(None, (js.lower(js.trim(as_text(name) or "")) for name in names)))
 
     def _store_gist(self, gist: Gist, memory_id: str) -> None:
         row = {

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ipy_memory.errors import BankNotFoundError
+from ipy_memory.errors import BankNameError, BankNotFoundError
 from ipy_memory.mnemopi.readers import Target, name_in_file
 from ipy_memory.mnemopi.reports import shown_path
 from ipy_memory.paths import exists
@@ -93,8 +93,8 @@ class BanksInScope:
         return _each_once([*self.own_targets(), self.target(self.scope.global_bank), *self.recall_targets()])
 
     def target(self, name: str) -> Target:
-        """Return the file of one of the scope's banks."""
-        return Target(name, bank_path(self.config.db_path, name, self.scope.global_bank))
+        """Return the file of one of the scope's banks; as the agent does, a link in its place is followed."""
+        return Target(name, bank_path(self.config.db_path, name, self.scope.global_bank, follow=True))
 
     def named_target(self, name: str) -> Target:
         """Return the file of any bank under the database folder.
@@ -124,14 +124,24 @@ class BanksInScope:
         names = [self.scope.global_bank] if exists(Path(self.config.db_path)) else []
         with suppress(OSError):
             names += banks_within(banks_folder(self.config.db_path))
+        names += [target.name for target in self.own_targets() if exists(target.path)]
         return list(dict.fromkeys(names))
 
     def _bank_file(self, name: str) -> Path:
         if name == self.scope.global_bank and exists(shared := Path(self.config.db_path)):
             return shared
+        own = {target.name: target.path for target in self.own_targets()}
+        if name in own and exists(own[name]):
+            return own[name]
         # The name as it stands on disk is tried as it is: a folder's name need not be a valid bank name.
         named = banks_folder(self.config.db_path) / name / BANK_FILE
         if named.parent.name == name != ".." and exists(named):
+            if named.parent.is_symlink():
+                raise BankNameError(
+                    f"Bank '{name}' is a link to another folder, which is not followed",
+                    where=str(named.parent),
+                    hint=f"%memory open {named} reads the file that it leads to",
+                )
             return named
         path = bank_path(self.config.db_path, name, self.scope.global_bank)
         if exists(path):

@@ -85,12 +85,12 @@ def check_bank_name(name: str) -> str:
     return name
 
 
-def bank_path(db_path: str | Path, name: str, shared: str = DEFAULT_BANK) -> Path:
+def bank_path(db_path: str | Path, name: str, shared: str = DEFAULT_BANK, *, follow: bool = False) -> Path:
     """Return the file of a bank; nothing is made and nothing is opened (C-07).
 
     The shared bank is the configured file itself, ``default`` (or no name) the file ``mnemopi.db`` beside it,
-    any other bank lies in its own folder under ``banks``. A name that would lead elsewhere, be it through a
-    symbolic link, is refused.
+    any other bank lies in its own folder under ``banks``. A name that would lead elsewhere is refused, also one that
+    does so through a symbolic link, unless links are to be followed.
     """
     configured = Path(db_path)
     if name == shared:
@@ -99,7 +99,7 @@ def bank_path(db_path: str | Path, name: str, shared: str = DEFAULT_BANK) -> Pat
         return configured.parent / BANK_FILE
     banks = banks_folder(db_path)
     path = banks / check_bank_name(name) / BANK_FILE
-    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(banks)):
+    if not follow and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(banks)):
         raise BankNameError(
             f"Bank '{name}' leads outside the banks folder",
             where=str(path),
@@ -114,8 +114,8 @@ def banks_folder(db_path: str | Path) -> Path:
 
 
 def banks_within(folder: Path) -> list[str]:
-    """Return the names of the folders in a banks folder that hold a bank file, in order."""
-    return sorted(path.parent.name for path in folder.glob(f"*/{BANK_FILE}"))
+    """Return the names of the folders in a banks folder that hold a bank file, in order; links are left out."""
+    return sorted(path.parent.name for path in folder.glob(f"*/{BANK_FILE}") if not path.parent.is_symlink())
 
 
 def name_by_folder(path: Path) -> str | None:

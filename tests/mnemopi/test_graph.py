@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from ipy_memory import js
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.mnemopi.bank import Bank
+from ipy_memory.mnemopi.config import EngineConfig
 from ipy_memory.mnemopi.graph import Graph
 from ipy_memory.mnemopi.graph_extract import extract_gist, extract_statements
+from ipy_memory.mnemopi.store import remember
 
 NOW = "2026-06-01T12:00:00.000Z"
 NOW_MS = FixedClock(NOW).now_ms()
@@ -202,3 +204,19 @@ def test_without_statements_only_gist_and_ties(bank: Bank) -> None:
 def test_a_gist_that_ends_within_a_pair_is_stored_well_formed(bank: Bank) -> None:
     _ingest(bank, "m", "x" * 99 + "😀")
     assert bank.connection.execute("SELECT text FROM gists").fetchone() == ("x" * 99 + "\ufffd",)
+
+
+def test_a_row_that_is_not_text_keeps_no_other_from_being_linked(tmp_path: Path) -> None:
+    """A12: bytes in a content and in a fact, read when a new memory is tied to the others."""
+    config = EngineConfig(proactive_linking=True)
+    with Bank.open(tmp_path / "odd.db", "proj", clock=FixedClock("2026-06-01T12:00:00.000Z"), config=config) as bank:
+        first = remember(bank, "Mira uses Redis for caching the harbour tables")
+        with bank.transaction() as connection:
+            connection.execute("INSERT INTO working_memory (id, content) VALUES ('odd', x'ff00fe')")
+            connection.execute(
+                "INSERT INTO facts (fact_id, session_id, subject, predicate, object, source_msg_id)"
+                " VALUES ('f', 'proj', x'ff', 'p', x'fe', 'odd')"
+            )
+        second = remember(bank, "Mira uses Redis for caching the harbour lists")
+        linked = bank.connection.execute("SELECT target FROM graph_edges WHERE source = ?", (second,)).fetchall()
+    assert (first,) in linked

@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from ipy_memory.clock import FixedClock, FixedIds
-from ipy_memory.errors import BankNotFoundError
+from ipy_memory.errors import BankNameError, BankNotFoundError
+from ipy_memory.inspect.banks import banks
+from ipy_memory.inspect.health import look_over
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.store import RememberOptions, remember
 from ipy_memory.mnemopi.targets import BanksInScope
 from ipy_memory.scoping.mnemopi import mnemopi_scope
+from ipy_memory.session import MemorySession, open_session
 from ipy_memory.settings import load_settings, mnemopi_config
 
 CLOCK = FixedClock("2026-06-01T12:00:00.000Z")
@@ -22,6 +25,19 @@ def in_scope(home: Path, scoping: str, cwd: str = CWD) -> BanksInScope:
     given = {"mnemopi.scoping": scoping, "mnemopi.dbPath": str(home / "mnemopi.db")}
     config = mnemopi_config(load_settings(home, cwd, {}, given), str(home))
     return BanksInScope(config, mnemopi_scope(config, cwd), clock=CLOCK, cwd=cwd, home=str(home))
+
+
+def opened(home: Path, scoping: str) -> MemorySession:
+    return open_session(
+        "mnemopi",
+        CWD,
+        home / "mnemopi.db",
+        {"mnemopi.scoping": scoping},
+        agent_dir=home / "agent",
+        env={"HOME": str(home)},
+        clock=CLOCK,
+        ids=FixedIds(),
+    )
 
 
 def make(path: Path, name: str, cwd: str = CWD) -> None:
@@ -97,3 +113,44 @@ def test_any_bank_can_be_named_and_an_unknown_one_names_the_near(tmp_path: Path)
     with pytest.raises(BankNotFoundError) as caught:
         banks.named_target("harbour")
     assert (caught.value.hint, caught.value.where) == ("there is harbor", "~/banks")
+
+
+def test_a_linked_folder_is_not_followed_by_its_name(tmp_path: Path) -> None:
+    """A17: neither listed nor read; the message says how to read the file that it leads to."""
+    outside = tmp_path / "outside"
+    with opened(tmp_path / "elsewhere", "global") as other:
+        other.retain("Of somebody else")
+    outside.mkdir()
+    (tmp_path / "elsewhere" / "mnemopi.db").rename(outside / "mnemopi.db")
+    with opened(tmp_path, "global") as session:
+        session.retain("The harbour")
+        (tmp_path / "banks").mkdir(exist_ok=True)
+        (tmp_path / "banks" / "linked").symlink_to(outside)
+        for read in (lambda: session.recall("else", bank="linked"), lambda: session.memories("linked")):
+            with pytest.raises(BankNameError, match="is a link to another folder") as caught:
+                read()
+            assert f"%memory open {tmp_path / 'banks' / 'linked' / 'mnemopi.db'}" in (caught.value.hint or "")
+        assert list(session.memories("*")["content"]) == ["The harbour"]
+        assert "linked" not in list(banks(session)["name"])
+
+
+def test_the_sessions_own_bank_folder_may_be_a_link(tmp_path: Path) -> None:
+    """C14: it is followed as the agent does, and every command finds the same rows."""
+    with opened(tmp_path, "per-project") as session:
+        session.retain("The harbour opens at six")
+        name = session.live_backend().retain_bank
+    moved = tmp_path / "outside" / name
+    moved.parent.mkdir()
+    (tmp_path / "banks" / name).rename(moved)
+    (tmp_path / "banks" / name).symlink_to(moved)
+    with opened(tmp_path, "per-project") as session:
+        [hit] = session.recall("harbour").hits
+        assert session.recall("harbour", bank=name).hits[0].id == hit.id
+        assert list(session.memories()["id"]) == list(session.memories(name)["id"]) == [hit.id]
+        assert list(session.memories("*")["id"]) == [hit.id]
+        assert session.memory(hit.id or "").content == "The harbour opens at six"
+        assert [row.use for row in banks(session).itertuples()] == ["written, read"]
+        assert session.change("update", hit.id, content="The harbour opens at seven").status == "updated"
+        assert look_over(session).examinations[0].faults == ()
+        session.clear()
+    assert (moved / "mnemopi.db").exists()
