@@ -302,8 +302,8 @@ class FileKeeping(Protocol):
         """Return the bank files that :meth:`clear` would empty."""
         ...
 
-    def clear(self, *, rescued: Sequence[str] = (), messages: Sequence[Message] = (), backup: bool = True) -> Emptied:
-        """Empty the files, after a copy of each, and begin afresh; what was said so far is not stored again."""
+    def clear(self, *, rescued: Sequence[str] = (), backup: bool = True) -> Emptied:
+        """Empty the files, after a copy of each, and begin again, as a session does that has stored nothing yet."""
         ...
 
 
@@ -427,7 +427,15 @@ def _mnemopi(
     )
     scope = mnemopi_scope(config, session.cwd)
     home = session.env.get("HOME", "")
-    return MnemopiSession(config, scope, banks, cwd=session.cwd, session_id=session.session_id, home=home)
+    return MnemopiSession(
+        config,
+        scope,
+        banks,
+        cwd=session.cwd,
+        session_id=session.session_id,
+        home=home,
+        token_limit=lambda: session.settings.get("mnemopi.injectionTokenLimit") or 0,
+    )
 
 
 def _hindsight(session: Surroundings) -> LivingBackend:

@@ -29,7 +29,7 @@ from ipy_memory.paths import check_path, here, typed_path
 from ipy_memory.scoping.project import resolve_path
 from ipy_memory.settings import Settings, load_settings
 from ipy_memory.trust import real_folder
-from ipy_memory.turns import Message
+from ipy_memory.turns import Message, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -339,10 +339,12 @@ class SessionLife:
 
     def pre_compaction_context(self, messages: Sequence[Message] | None = None) -> str | None:
         """Return the block to keep when the conversation is about to be compacted, or ``None``."""
-        return backend.compaction(self._log(messages)) if (backend := self.active_backend) else None
+        log = self.messages if messages is None else messages
+        return backend.compaction(log) if (backend := self.active_backend) else None
 
     def _log(self, messages: Sequence[Message] | None) -> Sequence[Message]:
-        return self.messages if messages is None else messages
+        """Return the messages that count as turns: an emoji alone is none."""
+        return spoken(self.messages if messages is None else messages)
 
     def change_settings(self, changes: Mapping[str, object]) -> None:
         """Change settings while the session lives; ``None`` takes a change back (C-02, S-13).
@@ -398,7 +400,7 @@ class SessionLife:
         settings = self.read_settings(folder).with_overrides(with_absolute_paths(changes or {}))
         if self.paused:
             self._pause.leave(self.messages)
-        log = self._pause.kept(self.messages)
+        log = self._pause.kept(self._log(None))
         same = self.backend is not None and self.backend.name == settings.get("memory.backend")
         if not (same := same and settings.engine() == self.settings.engine()):
             self.close()
@@ -432,8 +434,7 @@ class SessionLife:
         """
         backend = self._living()
         if isinstance(backend, FileKeeping):
-            kept = self._pause.kept(self.messages)
-            done = backend.clear(rescued=rescued, messages=kept, backup=backup)
+            done = backend.clear(rescued=rescued, backup=backup)
             return Cleared(done.files, done.copies, "\n".join(done.notes) or None)
         if isinstance(backend, Detachable):
             try:
@@ -460,7 +461,7 @@ class SessionLife:
         """End a session whose conversation the caller keeps: store what its end stores (A-13), and close."""
         try:
             if self.backend is not None:
-                self.backend.finish(() if self.paused else self._pause.kept(messages))
+                self.backend.finish(() if self.paused else self._pause.kept(self._log(messages)))
         finally:
             self.backend = None
 

@@ -107,9 +107,9 @@ def mnemopi_block(hits: Sequence[Hit], now_ms: float, clean: Callable[[str], str
     now_ms
         The time shown.
     clean
-        Takes the marker lines of transcripts out of a content.
+        Takes the marker lines of transcripts out of a content; one of nothing else is shown as it is.
     """
-    entries = "\n\n".join(f"- {clean(hit.content)}{_source_and_date(hit)}" for hit in hits)
+    entries = "\n\n".join(f"- {clean(hit.content) or hit.content}{_source_and_date(hit)}" for hit in hits)
     head = f"{MNEMOPI_BLOCK_INTRO} Current time: {current_time(now_ms)} UTC"
     return f"<memories>\n{head}\n\n{fenced(entries)}\n</memories>"
 

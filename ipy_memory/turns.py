@@ -50,28 +50,46 @@ class Transcript:
 def messages_of(entries: Iterable[Mapping[str, Any]]) -> list[Message]:
     """Return the user and assistant messages of a session log that say something.
 
-    An entry counts when it is of type ``message``; its text is the content, or the text blocks of the content
-    joined by newlines (thinking, tool calls and the rest are dropped).
+    An entry counts when it is of type ``message``.
     """
-    found = []
+    found: list[Message] = []
     for entry in entries:
         message = entry.get("message")
-        if entry.get("type") != "message" or not hasattr(message, "get") or message is None:
-            continue
-        role, text = message.get("role"), _plain_text(message.get("content"))
-        if role in ("user", "assistant") and has_substance(text):
+        if entry.get("type") == "message" and hasattr(message, "get") and message is not None:
             stamp = entry.get("timestamp")
-            found.append(Message(role, text, stamp if isinstance(stamp, str) else None))
+            known = stamp if isinstance(stamp, str) else None
+            found += [Message(one.role, one.text, known) for one in messages_in([message])]
+    return spoken(found)
+
+
+def messages_in(messages: Iterable[Mapping[str, Any]], *, empty_blocks: bool = False) -> list[Message]:
+    """Return the user and assistant messages of a list, such as one that is about to be compacted.
+
+    A text is the content, or the text blocks of the content joined by newlines (thinking, tool calls and the rest are
+    dropped). An assistant's blocks that are empty are dropped too, unless ``empty_blocks`` keeps them.
+    """
+    found = []
+    for message in messages:
+        if (role := message.get("role")) in ("user", "assistant"):
+            texts = _texts(message.get("content"))
+            if role == "assistant" and not empty_blocks:
+                texts = list(filter(None, texts))
+            found.append(Message(role, "\n".join(texts)))
     return found
 
 
-def _plain_text(content: Any) -> str:
+def spoken(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages that say something; the others are no turns."""
+    return [message for message in messages if has_substance(message.text)]
+
+
+def _texts(content: Any) -> list[str]:
     if isinstance(content, str):
-        return content
+        return [content]
     if not isinstance(content, list | tuple):
-        return ""
+        return []
     blocks = [block for block in content if hasattr(block, "get") and block.get("type") == "text"]
-    return "\n".join(block["text"] for block in blocks if isinstance(block.get("text"), str))
+    return [block["text"] for block in blocks if isinstance(block.get("text"), str)]
 
 
 def has_substance(text: str) -> bool:
@@ -180,9 +198,9 @@ def user_transcript(messages: Sequence[Message]) -> Transcript:
 
 
 def plain_transcript(messages: Sequence[Message]) -> Transcript:
-    """Return the transcript of all messages without its frame (what is embedded and indexed)."""
-    framed = transcript(messages, full=True)
-    return _transcript(strip_protocol(framed.text or ""), framed.message_count)
+    """Return the transcript of all messages without any frame (what is embedded and indexed)."""
+    said = [text for message in messages if has_substance(text := js.trim(strip_tags(message.text)))]
+    return _transcript("\n\n".join(filter(None, map(strip_protocol, said))), len(said))
 
 
 def _transcript(text: str, count: int) -> Transcript:

@@ -17,6 +17,7 @@ from ipy_memory.turns import (
     cut_query,
     has_substance,
     last_turns,
+    messages_in,
     messages_of,
     plain_transcript,
     strip_protocol,
@@ -197,3 +198,25 @@ def test_a_megabyte_of_markers_is_read_in_linear_time(text: str) -> None:
     began = time.monotonic()
     strip_protocol(strip_tags(text))
     assert time.monotonic() - began < 60
+
+
+def test_empty_blocks_of_an_assistant_are_dropped_and_a_users_kept() -> None:
+    """D19."""
+    blocks = [{"type": "text", "text": text} for text in ("one", "", "two")]
+    entries = [{"type": "message", "message": {"role": role, "content": blocks}} for role in ("user", "assistant")]
+    assert [message.text for message in messages_of(entries)] == ["one\n\ntwo", "one\ntwo"]
+    said = [entry["message"] for entry in entries]
+    assert [message.text for message in messages_in(said, empty_blocks=True)] == ["one\n\ntwo"] * 2  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("said", "plain"),
+    [
+        (("hello there", "[assistant:end]\n   indented\n[role: x]", "[role: user]\n\t tabbed  "), "indented|tabbed"),
+        (("hello there", "[assistant:end]", "more words"), "more words"),
+    ],
+)
+def test_each_message_is_stripped_of_markers_by_itself(said: tuple[str, ...], plain: str) -> None:
+    """D16: what is embedded of a transcript."""
+    found = plain_transcript([Message("user", text) for text in said])
+    assert found.text == "\n\n".join(["hello there", *plain.split("|")])

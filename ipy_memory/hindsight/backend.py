@@ -24,7 +24,7 @@ from ipy_memory.model import Receipt
 from ipy_memory.redact import redact_counted
 from ipy_memory.scoping.hindsight import hindsight_scope
 from ipy_memory.settings import hindsight_config
-from ipy_memory.turns import Message, compose_query, cut_query
+from ipy_memory.turns import Message, compose_query, cut_query, spoken
 
 if TYPE_CHECKING:
     from threading import Event
@@ -343,6 +343,7 @@ class HindsightBackend:
 
     def compaction(self, messages: Sequence[Message]) -> str | None:
         """Return what to add before a compaction."""
+        messages = spoken(messages)
         latest = next((message.text for message in reversed(messages) if message.role == "user"), None)
         return None if latest is None else self.recall_block(self._query(latest, messages))[1]
 

@@ -27,6 +27,7 @@ from ipy_memory.settings import mnemopi_config
 from ipy_memory.turns import Message
 
 if TYPE_CHECKING:
+    from ipy_memory.mnemopi.bank import Bank
     from ipy_memory.scoping.mnemopi import BankScope
     from ipy_memory.settings import MnemopiConfig, Settings
 
@@ -59,8 +60,9 @@ class FirstTurn:
 class MnemopiSession(MnemopiBackend):
     """The local engine with a session's life: what starts it, what its turns leave behind, what clears it."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, *args: Any, token_limit: Callable[[], float] | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.token_limit = token_limit or (lambda: self.config.injection_token_limit)
         self.started = False
         self.first_turn_done = False
         self._retention: Retention | None = None
@@ -81,58 +83,58 @@ class MnemopiSession(MnemopiBackend):
 
     @alone
     def start(self) -> None:
-        """Open the session's own banks and consolidate rows of 12 hours and more (A-13)."""
-        for target in self.own_targets():
-            if bank := self.banks.get(target, WRITE):
-                sleep(bank)
+        """Open the banks in scope and consolidate rows of 12 hours and more (A-13)."""
+        self._consolidate(sleep)
         self.started = True
 
     @alone
     def prepare_first_turn(self, prompt: str, messages: Sequence[Message]) -> FirstTurn | None:
-        """Recall for the first turn (A-01 to A-05); ``None`` when there is nothing to add.
+        """Recall for the first turn (A-01 to A-05); ``None`` when nothing was prepared.
 
-        An empty answer counts as done; a failure is logged, and the next prompt tries again.
+        A blank prompt and a failure leave it to the next one; an empty answer counts as done once it is committed.
         """
-        if self.first_turn_done or not self.config.auto_recall:
+        if self.first_turn_done or not self.config.auto_recall or not js.trim(prompt):
             return None
         try:
             block = self._block_for(prompt, [*messages, Message("user", prompt)])
         except MemoryToolkitError as error:
             log.warning("Mnemopi: automatic recall failed: bank=%s error=%s", self.retain_bank, error)
             return None
-        if block is None:
-            self.first_turn_done = True
-            return None
 
         def take() -> bool:
             if self.first_turn_done:
                 return False
-            self.last_recall_block = block
+            self.last_recall_block = block or self.last_recall_block
             self.first_turn_done = True  # the last step, so that an interrupted one can be taken again
             return True
 
-        return FirstTurn(block, take)
+        return FirstTurn((self.context(block) or None) if block else None, take)
 
     @alone
     def compaction(self, messages: Sequence[Message]) -> str | None:
         """Return the block to keep when a conversation is about to be compacted, or ``None``."""
-        latest = next((message.text for message in reversed(messages) if message.role == "user"), None)
+        told = [message for message in messages if js.trim(message.text)]
+        latest = next((message.text for message in reversed(told) if message.role == "user"), None)
         if latest is None:
             return None
         try:
-            return self._block_for(latest, messages)
+            return self._block_for(latest, told)
         except MemoryToolkitError as error:
             log.warning("Mnemopi: recall before compaction failed: bank=%s error=%s", self.retain_bank, error)
             return None
 
     def context(self, recalled: str | None = None) -> str:
-        """Return the last recall block."""
-        return recalled or self.last_recall_block or ""
+        """Return the last recall block, cut to the room that the instructions leave."""
+        if not (block := recalled or self.last_recall_block):
+            return ""
+        before = f"{text.MNEMOPI_INSTRUCTIONS}\n\n"
+        shown = turns.truncate_tokens(before + block, self.token_limit())
+        return shown[len(before) :] if shown.startswith(before) else ""
 
     def instructions(self, recalled: str | None = None) -> str:
         """Return the developer instructions with the last recall block."""
-        joined = "\n\n".join(filter(None, (text.MNEMOPI_INSTRUCTIONS, self.context(recalled))))
-        return turns.truncate_tokens(js.trim(joined), self.config.injection_token_limit)
+        joined = "\n\n".join(filter(None, (text.MNEMOPI_INSTRUCTIONS, recalled or self.last_recall_block)))
+        return turns.truncate_tokens(js.trim(joined), self.token_limit())
 
     def end_turn(self, messages: Sequence[Message]) -> None:
         """Retain the latest turns when enough came together (A-09); never raises (A-04)."""
@@ -161,9 +163,18 @@ class MnemopiSession(MnemopiBackend):
     def enqueue(self, messages: Sequence[Message]) -> None:
         """Retain what is not yet retained and consolidate every bank of the session (A-12)."""
         self.force_retain(messages)
-        for target in self.own_targets():
-            if bank := self.banks.get(target, WRITE):
-                sleep_all(bank)
+        self._consolidate(sleep_all)
+
+    def _consolidate(self, how: Callable[[Bank], object]) -> None:
+        """Consolidate every bank in scope; the retain bank must be there, another may fail."""
+        for target in self.edit_targets():
+            try:
+                if bank := self.banks.get(target, WRITE):
+                    how(bank)
+            except BankError as error:
+                if target.name == self.retain_bank:
+                    raise
+                self.banks.notify("warning", text.bank_passed_over(target.name, error.message), "Mnemopi")
 
     @alone
     def finish(self, messages: Sequence[Message]) -> None:
@@ -230,11 +241,11 @@ class MnemopiSession(MnemopiBackend):
         return [target.path for target in self.clear_targets(rescued=rescued) if exists(target.path)]
 
     @alone
-    def clear(self, *, rescued: Sequence[str] = (), messages: Sequence[Message] = (), backup: bool = True) -> Emptied:
-        """Delete every memory in the session's bank files, and begin afresh.
+    def clear(self, *, rescued: Sequence[str] = (), backup: bool = True) -> Emptied:
+        """Delete every memory in the session's bank files, and begin again.
 
-        The files stay: another process that has one open loses nothing that it stores later. Of the conversation so
-        far, ``messages``, nothing is stored again.
+        The files stay: another process that has one open loses nothing that it stores later. The next prompt recalls,
+        and the conversation so far counts as not yet stored, as in the agent.
 
         Raises
         ------
@@ -245,7 +256,8 @@ class MnemopiSession(MnemopiBackend):
         self.banks.close()
         banks = [bank for target in targets if (bank := self.banks.get(target, WRITE))]
         done = clear_banks(banks, self.banks.copies if backup else None)
-        self._begin_afresh(messages)
+        self._begin_afresh(())
+        self.first_turn_done = False
         for target in self.own_targets():
             self.banks.get(target, WRITE)
         return done

@@ -31,7 +31,7 @@ _SPACE = f"[{js.WHITESPACE}]"
 # A match begins where white space begins and takes all of it: else a long run would be tried from each of its places.
 _RUN_START = f"(?<!{_SPACE})"
 _BEFORE_MARK = re.compile(rf"{_RUN_START}{_SPACE}++([?!.,;:])")
-_DANGLING = re.compile(rf"{_RUN_START}{_SPACE}*+\b(?:and|or)\b{_SPACE}*+(?=[?!.,;:]|\Z)", re.ASCII | re.IGNORECASE)
+_DANGLING = re.compile(rf"\b(?:and|or)\b{_SPACE}*+(?=[?!.,;:]|\Z)", re.ASCII | re.IGNORECASE)
 _RUN = re.compile(f"{_SPACE}{{2,}}")
 
 

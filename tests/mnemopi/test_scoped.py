@@ -198,7 +198,7 @@ def test_ties_go_by_time_then_content() -> None:
         ("kestrel 日本", None),
         ("preferences", None),
         ("acme-web_kestrel  rules", "rules"),
-        ("tests and kestrel, please", "tests, please"),
+        ("tests and kestrel, please", "tests , please"),
         ("tests or kestrel", "tests"),
         ("kestrels nest", None),
         ("KESTREL nest", "nest"),
@@ -220,7 +220,7 @@ def test_a_fallback_query_is_cleaned_as_the_patterns_say(query: str) -> None:
     for token in (r"acme[\s_-]+web[\s_-]+kestrel", "acme", "web", "kestrel"):
         left = re.sub(rf"(?a:\b){token}(?a:\b)", " ", left, flags=re.IGNORECASE)
     left = re.sub(r"\s+([?!.,;:])", r"\1", left)
-    left = re.sub(r"\s*(?a:\b)(?:and|or)(?a:\b)\s*(?=[?!.,;:]|\Z)", "", left, flags=re.IGNORECASE)
+    left = re.sub(r"(?a:\b)(?:and|or)(?a:\b)\s*(?=[?!.,;:]|\Z)", "", left, flags=re.IGNORECASE)
     left = re.sub(r"\s{2,}", " ", left).strip()
     assert fallback_query(query, "acme-web-kestrel") in (left, None)
 
@@ -244,3 +244,21 @@ def test_the_account_knows_what_the_merge_did(banks: list[Bank]) -> None:
     assert [hit.id for hit in cut.hits] == ["b"]
     assert traces[0].of("a")[0].step is Step.CUT
     assert traces[1].of("b")[0].step is Step.RETURNED
+
+
+@pytest.mark.claim("R-31")
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("deploy and x1 ?", "deploy ?"),
+        ("x1 deploy or x1, fast", "deploy , fast"),
+        ("deploy  and  x1  !  now", "deploy ! now"),
+        ("x-1\nor.", "x-1\n."),
+        ("target x1-9?or ?X1: ", "target -9??:"),
+        ("AND x1-9  and/or:x1? foo x1 bar ? ", "AND -9 and/:? foo bar?"),
+        ("foo x1 barx1.or:deploy. x1,  ", "foo barx1.:deploy.,"),
+    ],
+)
+def test_a_word_left_before_a_mark_goes_without_the_blank_before_it(query: str, expected: str | None) -> None:
+    """D19: as the real agent asks the shared bank."""
+    assert fallback_query(query, "x1") == expected

@@ -12,7 +12,7 @@ from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.life import MnemopiSession
 from ipy_memory.session import MemorySession, open_session
-from ipy_memory.turns import messages_of
+from ipy_memory.turns import messages_in, messages_of
 from tests.conformance.dump import Names, see_all
 from tests.conformance.registry import Case, kind
 
@@ -117,11 +117,11 @@ class Replay:
         prepared = self.backend.prepare_first_turn(step["prompt"], messages_of(self.entries))
         if prepared is None:
             return None
-        answer: dict[str, Any] = {"context": prepared.context}
+        answer: dict[str, Any] = {} if prepared.context is None else {"context": prepared.context}
         return answer | {"commit": prepared.commit()} if step.get("commit") else answer
 
     def do_compaction(self, step: dict[str, Any]) -> Any:
-        return self.backend.compaction(messages_of({"type": "message", "message": m} for m in step["messages"]))
+        return self.backend.compaction(messages_in(step["messages"]))
 
     def do_read(self, step: dict[str, Any]) -> Any:
         session = self.session

@@ -324,8 +324,7 @@ def _step(session: _Session, step: Mapping[str, Any]) -> Any:
         case "commit":
             return session.prepared.commit() if session.prepared else _ABSENT
         case "compaction":
-            found = [{"type": "message", "message": message} for message in step["messages"]]
-            return state.compaction(turns.messages_of(found)) or _ABSENT
+            return state.compaction(turns.messages_in(step["messages"], empty_blocks=True)) or _ABSENT
         case "instructions":
             return state.instructions()
         case "start":
