@@ -414,20 +414,24 @@ class MemorySession(SessionLife):
         """Search as the agent's memory command does: at most 50 items, 10 by default (M-07)."""
         backend = self._commanded()
         none = {"backend": self.chosen, "query": query, "count": 0, "items": []}
-        return backend.search(query, limit) if backend else none | {"message": self._not_there()}
+        return backend.search(query, limit) if backend else none | {"message": self._not_there("search")}
 
     def save(self, content: str, **options: Any) -> Mapping[str, Any]:
         """Store one memory as the agent's memory command does (M-07)."""
         self.check_not_paused()
         backend = self._commanded()
         none = {"backend": self.chosen, "stored": 0}
-        return backend.save(content, **options) if backend else none | {"message": self._not_there()}
+        return backend.save(content, **options) if backend else none | {"message": self._not_there("save")}
 
     def describe(self) -> Mapping[str, Any]:
         """Return the answer of the agent's memory status command (M-08)."""
         backend = self._commanded()
-        none = {"backend": self.chosen, "active": False, "writable": False, "searchable": False}
-        return backend.describe() if backend else none | {"message": self._not_there()}
+        if backend:
+            return backend.describe()
+        # Of a backend without a status of its own the agent says that it is active, whether it has a state or not.
+        active = self.chosen not in ("off", "mnemopi")
+        none = {"backend": self.chosen, "active": active, "writable": False, "searchable": False}
+        return none | {"message": self._not_there("status")}
 
     def stats(self) -> str:
         """Return the table of counts of the banks in scope (M-08); reads only."""
@@ -592,8 +596,10 @@ class MemorySession(SessionLife):
     def _commanded(self) -> Commanded | None:
         return self.backend if isinstance(self.backend, Commanded) and self.backend.name == self.chosen else None
 
-    def _not_there(self) -> str:
-        return text.not_initialised(TITLES.get(self.chosen, self.chosen))
+    def _not_there(self, command: str) -> str:
+        if self.chosen == "mnemopi":
+            return text.not_initialised(TITLES[self.chosen])
+        return text.command_unavailable(command, self.chosen)
 
     def _report(self) -> Reporting:
         # Reports are also given without a state: from the settings alone.

@@ -193,6 +193,13 @@ def not_initialised(backend: str) -> str:
     return f"{backend} backend is not initialised for this session."
 
 
+def command_unavailable(command: str, backend: str) -> str:
+    """Return what a memory command (search, save, status) answers for a backend that does not have it."""
+    if command != "status":
+        return f"Memory {command} is not available for the {backend} backend."
+    return "Memory backend is off." if backend == "off" else "This memory backend does not expose structured status."
+
+
 def edited_text(id_: str, done: str, bank: str, store: str) -> str:
     """Return what ``memory_edit`` did: ``done`` is updated, deleted or invalidated (M-04)."""
     return f"Memory {id_} {done} in bank {bank} ({store})."

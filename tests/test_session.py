@@ -483,3 +483,31 @@ def test_nothing_retained_is_lost_over_hours_restarts_and_large_calls(tmp_path: 
     assert stored == texts
     open_rows = "SELECT count(*) FROM working_memory WHERE consolidated_at IS NULL"
     assert rows(bank_file(tmp_path), open_rows)[0][0] <= 1000
+
+
+@pytest.mark.claim("M-07", "M-08")
+@pytest.mark.parametrize("backend", ["mnemopi", "hindsight", "off"])
+def test_memory_commands_say_what_a_backend_does_not_have(tmp_path: Path, backend: str) -> None:
+    """C13: the agent's sentences; only Mnemopi's are about a state that is missing."""
+    with open_session(backend, "/work/shop", agent_dir=tmp_path, env={"HOME": str(tmp_path)}) as session:
+        session.backend = session.backend if backend == "hindsight" else None
+        none = {"backend": backend, "query": "q", "count": 0, "items": []}
+        gone = "Mnemopi backend is not initialised for this session."
+        unavailable = {
+            what: f"Memory {what} is not available for the {backend} backend." for what in ("search", "save")
+        }
+        said = dict.fromkeys(("search", "save"), gone) if backend == "mnemopi" else unavailable
+        assert session.search("q") == none | {"message": said["search"]}
+        assert session.save("x") == {"backend": backend, "stored": 0, "message": said["save"]}
+        status = {
+            "mnemopi": gone,
+            "hindsight": "This memory backend does not expose structured status.",
+            "off": "Memory backend is off.",
+        }[backend]
+        assert session.describe() == {
+            "backend": backend,
+            "active": backend == "hindsight",
+            "writable": False,
+            "searchable": False,
+            "message": status,
+        }

@@ -464,7 +464,13 @@ class TestLocalModel:
         subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
+PATTERNS = ["The user prefers green tea a lot"]
+"""What the sentence patterns find where a model gives nothing."""
+
+
 class TestRemoteModel:
+    """D14: the request and the way back to the patterns are the real engine's; what is no JSON is dropped."""
+
     FACTS = "SELECT value FROM memoria_facts ORDER BY value"
 
     def remote(self, folder: Path, url: str | None, mode: str = "remote") -> MemorySession:
@@ -477,11 +483,16 @@ class TestRemoteModel:
             ('secret plan</think>\n{"facts": ["likes tea"]}', ["likes tea"]),
             ('```json\n{"facts": ["likes tea"]}\n```', ["likes tea"]),
             ('<thinking a="b">{"facts": ["secret plan"]}</thinking>{"facts": ["likes tea"]}', ["likes tea"]),
-            ("<think>secret plan without an end", []),
+            ("<think>secret plan without an end", PATTERNS),
             ("Sure! The user said a secret plan.", []),
             ('{"facts": ["secret plan"', []),
-            ("", []),
-            ("null", []),
+            ("- The secret plan is a list\n- of bullets", []),
+            ('Here it is: {"facts": ["secret plan"]}', []),
+            ("", PATTERNS),
+            ("null", PATTERNS),
+            ("no_facts", PATTERNS),
+            ("short", PATTERNS),
+            ('{"facts": []}', PATTERNS),
         ],
     )
     def test_only_what_was_asked_for_is_stored(
@@ -495,6 +506,7 @@ class TestRemoteModel:
             assert {row.name: row.value for row in session.status()}["language model"].startswith("in use: chat-1, ")
         assert [row[0] for row in rows(tmp_path, self.FACTS)] == facts
         assert ("fact extraction failed" in caplog.text) is not bool(facts)
+        assert "The user said" not in caplog.text
         ((path, body),) = stub.requests
         assert path == "/v1/chat/completions"
         assert body["model"] == "chat-1"
@@ -505,7 +517,7 @@ class TestRemoteModel:
 
     @pytest.mark.claim("T-13")
     @pytest.mark.parametrize("failure", [400, 503, None])
-    def test_a_failure_stores_nothing_and_is_logged(
+    def test_where_no_model_answers_the_patterns_do_and_it_is_logged(
         self, tmp_path: Path, stub: OpenAIStub, failure: int | None, caplog: pytest.LogCaptureFixture
     ) -> None:
         url = stub.url if failure else closed_port()
@@ -516,9 +528,9 @@ class TestRemoteModel:
         ):
             assert session.retain("I like green tea a lot").text == "1 memory stored."
             session.flush()
-            assert [hit.content for hit in session.recall("green tea").hits] == ["I like green tea a lot"]
-        assert rows(tmp_path, self.FACTS) == []
-        assert caplog.text.count("fact extraction failed") == 1
+            assert "I like green tea a lot" in [hit.content for hit in session.recall("green tea").hits]
+        assert [row[0] for row in rows(tmp_path, self.FACTS)] == PATTERNS
+        assert caplog.text.count("the language model gave no facts") == 1
         for hidden in (KEY, "green tea"):
             assert hidden not in caplog.text
 
@@ -556,4 +568,10 @@ class TestRemoteModel:
         (request,) = asked
         assert str(request.url) == "http://stub/v1/chat/completions"
         assert request.headers["authorization"] == f"Bearer {KEY}"
-        assert json.loads(request.content) == {"model": "m", "messages": [{"role": "user", "content": "a prompt"}]}
+        assert json.loads(request.content) == {
+            "model": "m",
+            "messages": [{"role": "user", "content": "a prompt"}],
+            "max_tokens": 2048,
+            "temperature": 0,
+            "stop": ["</s>", "<|user|>"],
+        }

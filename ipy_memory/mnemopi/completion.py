@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import TYPE_CHECKING
 
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.mnemopi.endpoint import Endpoint, shown
-from ipy_memory.mnemopi.extraction import NOTHING, plain_answer
+from ipy_memory.mnemopi.extraction import parse_answer, plain_answer
 
 if TYPE_CHECKING:
     from ipy_memory.http import Transport
     from ipy_memory.settings import MnemopiConfig
+
+_log = logging.getLogger("ipy_memory.mnemopi")
+
+_REQUEST = {"max_tokens": 2048, "temperature": 0, "stop": ["</s>", "<|user|>"]}
+"""What the real engine asks of a model beside the prompt."""
 
 COMPLETION_SECONDS = 60.0
 """How long a model may take to answer, with all attempts."""
@@ -44,38 +50,36 @@ class RemoteCompletion:
         self.place = shown(url)
         self._endpoint = Endpoint(url, api_key, transport=transport)
 
-    def __call__(self, prompt: str) -> str:
-        """Return the answer without the model's reasoning.
+    def __call__(self, prompt: str) -> str | None:
+        """Return the answer without the model's reasoning; ``None``, and a line in the log, where there is none.
 
         Raises
         ------
         MemoryToolkitError
-            There is no answer, or it is not the JSON that was asked for: then nothing is to be stored of it.
+            The answer is not the JSON that was asked for: then nothing is to be stored of it.
         """
         reply = self._endpoint.post(
             "/chat/completions",
-            {"model": self.model, "messages": [{"role": "user", "content": prompt}]},
+            {"model": self.model, "messages": [{"role": "user", "content": prompt}], **_REQUEST},
             until=self._endpoint.clock() + COMPLETION_SECONDS,
         )
-        if reply.body is None:
-            raise self._failure(f"The language model did not answer: {reply.problem}.")
-        try:
-            said = json.loads(reply.body)["choices"][0]["message"]["content"]
-        except (ValueError, TypeError, LookupError, RecursionError):
-            said = None
-        if not isinstance(said, str):
-            raise self._failure("The language model's answer cannot be read.")
+        said = _said(reply.body) if reply.body is not None else None
+        if said is None:
+            reason = reply.problem if reply.body is None else "its answer cannot be read"
+            _log.warning("Mnemopi: the language model gave no facts: model=%s error=%s", self.model, reason)
+            return None
         answer = plain_answer(said)
-        if answer.lower() != NOTHING and not _is_json(answer):
-            raise self._failure("The language model's answer is not the JSON that was asked for.")
+        if parse_answer(answer) and not _is_json(answer):
+            raise MemoryToolkitError(
+                "The language model's answer is not the JSON that was asked for.",
+                where=f"{self.model}, {self.place}",
+                hint="see mnemopi.llmBaseUrl",
+            )
         return answer
 
     def close(self) -> None:
         """Let go of the connection."""
         self._endpoint.close()
-
-    def _failure(self, message: str) -> MemoryToolkitError:
-        return MemoryToolkitError(message, where=f"{self.model}, {self.place}", hint="see mnemopi.llmBaseUrl")
 
 
 def configured_completion(config: MnemopiConfig) -> RemoteCompletion | None:
@@ -84,6 +88,14 @@ def configured_completion(config: MnemopiConfig) -> RemoteCompletion | None:
     if config.llm_mode != "remote" or not url or not model:
         return None
     return RemoteCompletion(model, url, config.llm_api_key)
+
+
+def _said(body: str | bytes) -> str | None:
+    try:
+        said = json.loads(body)["choices"][0]["message"]["content"]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+    return said if isinstance(said, str) else None
 
 
 def _is_json(answer: str) -> bool:

@@ -46,8 +46,8 @@ class _Fact:
         object_ = js.trim(self.object)
         if not object_:
             return f"{self.subject} {self.predicate}"
-        heads = [part for part in (self.subject, self.predicate) if js.trim(part) and part not in _MEANINGLESS]
-        return " ".join([*heads, object_])
+        heads = [part for part in map(js.trim, (self.subject, self.predicate)) if part]
+        return " ".join([*(part for part in heads if js.lower(part) not in _MEANINGLESS), object_])
 
 
 def fact_recall(bank: Bank, query: str, k: float, trace: Trace | None = None) -> list[Hit]:

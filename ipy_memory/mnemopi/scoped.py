@@ -210,8 +210,8 @@ def merge(hits: Iterable[Hit], limit: int, owners: Mapping[int, Trace] | None = 
         else:
             lost.append((hit, at))
         if hit.id:
-            by_id.setdefault(hit.id, at)
-        by_content.setdefault(hit.content, at)
+            by_id[hit.id] = at
+        by_content[hit.content] = at
     ordered = sorted(merged, key=cmp_to_key(compare))
     if owners:
         account.merged(owners, [(hit, merged[at]) for hit, at in lost], ordered[limit:])

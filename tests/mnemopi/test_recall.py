@@ -20,6 +20,7 @@ from ipy_memory.clock import FixedClock
 from ipy_memory.errors import RecallCancelled
 from ipy_memory.mnemopi import candidates, scoring, stored
 from ipy_memory.mnemopi.bank import Bank
+from ipy_memory.mnemopi.facts import fact_recall
 from ipy_memory.mnemopi.recall import RecallOptions, recall, recall_enhanced, touch
 from ipy_memory.mnemopi.schema import FULL_TEXT_TABLES
 from ipy_memory.mnemopi.scoped import scoped_recall
@@ -513,3 +514,16 @@ def test_a_cell_of_bytes_is_no_text(tmp_path: Path) -> None:
         hits = {hit.id: hit for hit in recall(bank, "alpha beta", 9)}
     assert {id_: hit.parts.keyword for id_, hit in hits.items()} == {"a": 0.5, "c": 0.5}
     assert (hits["a"].source, hits["a"].timestamp) == (None, None)
+
+
+@pytest.mark.parametrize("subject", ["entity", "Entity", " FACT\t", "\u00a0fact", "ENTITY "])
+def test_the_noise_words_of_facts_are_no_words_of_theirs(tmp_path: Path, subject: str) -> None:
+    """D07: trimmed, in any case."""
+    with Bank.open(tmp_path / "noise.db", "proj", clock=CLOCK) as bank:
+        bank.connection.execute(
+            "INSERT INTO facts (fact_id, session_id, subject, predicate, object, timestamp, confidence)"
+            " VALUES ('f', 'proj', ?, 'uses', 'Redis', '2026-06-01T11:00:00.000Z', 0.6)",
+            (subject,),
+        )
+        assert fact_recall(bank, "entity fact", 5) == []
+        assert [hit.content for hit in fact_recall(bank, "redis", 5)] == ["Redis"]

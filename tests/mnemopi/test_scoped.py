@@ -262,3 +262,19 @@ def test_the_account_knows_what_the_merge_did(banks: list[Bank]) -> None:
 def test_a_word_left_before_a_mark_goes_without_the_blank_before_it(query: str, expected: str | None) -> None:
     """D19: as the real agent asks the shared bank."""
     assert fallback_query(query, "x1") == expected
+
+
+def scored(id_: str, content: str, score: float) -> Hit:
+    return Hit(id=id_, content=content, score=score)
+
+
+def test_an_id_and_a_text_lead_to_the_entry_that_had_them_last() -> None:
+    """D19: a bank that was copied and then edited holds an id with another text."""
+    first, second = scored("one", "text a", 0.9), scored("two", "text b", 0.5)
+    copied, later = scored("one", "text b", 0.4), scored("three", "text b", 0.3)
+    assert [found.id for found in merge([first, second, copied, later], 8)] == ["one", "two"]
+    better = scored("three", "text b", 0.95)
+    assert [(found.id, found.content) for found in merge([first, second, copied, better], 8)] == [
+        ("three", "text b"),
+        ("two", "text b"),
+    ]
