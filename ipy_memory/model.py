@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +161,11 @@ class ToolResult:
     notes: tuple[str, ...] = ()
     attrs: Mapping[str, Any] = field(default_factory=dict)
     receipt: Receipt | None = None
+
+    def with_notes(self, notes: Iterable[str]) -> ToolResult:
+        """Return the same answer with further notes."""
+        every = [*self.notes, *notes]
+        return replace(self, notes=tuple(every), attrs={**self.attrs, "notes": every})
 
     def frame(self) -> Any:
         """Return the hits as a pandas DataFrame (see :mod:`ipy_memory.frames` for columns and dtypes)."""

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 from weakref import WeakValueDictionary
@@ -171,6 +171,7 @@ class MemorySession(SessionLife):
         touch: bool = True,
         bank: str | None = None,
         ranking: str = "agent",
+        as_agent_start: bool = False,
         cancel: Event | None = None,
         traces: list[Trace] | None = None,
     ) -> ToolResult:
@@ -189,6 +190,8 @@ class MemorySession(SessionLife):
         ranking
             ``"agent"``, or ``"best"``: it finds what the agent misses, and counts nothing
             (see :func:`ipy_memory.inspect.best.best`).
+        as_agent_start
+            Answer as the agent does after its next start, which consolidates old memories; from private copies.
         cancel
             Set it from elsewhere to stop the work (R-25).
         traces
@@ -201,16 +204,24 @@ class MemorySession(SessionLife):
         """
         check_input(RECALL, {"query": query})
         limit = check_limit(RECALL, limit)
+        if as_agent_start and (ranking == "best" or bank is not None):
+            raise MemoryToolkitError(
+                "As at the agent's start only the agent's own recall answers, over its whole scope.",
+                hint="leave out the bank and the ranking",
+            )
         if ranking == "best":
             from ipy_memory.inspect.best import best
 
             return self._noted(best(self, query, limit=limit, bank=bank, cancel=cancel))
         if ranking not in RANKINGS:
             raise MemoryToolkitError(f"There is no ranking {ranking!r}.", hint=f"choose one of {', '.join(RANKINGS)}")
+        if as_agent_start:
+            from ipy_memory.inspect.agent_start import recall_as_agent_start
+
+            return self._noted(recall_as_agent_start(self, query, limit=limit, cancel=cancel, traces=traces))
         backend = self._one_bank(bank) if bank is not None else None
-        return self._noted(
-            run_recall(self, query, backend=backend, limit=limit, touch=touch, cancel=cancel, traces=traces)
-        )
+        found = run_recall(self, query, backend=backend, limit=limit, touch=touch, cancel=cancel, traces=traces)
+        return self._noted(found if bank is not None else self._before_start(found))
 
     def reflect(
         self, query: str, context: str | None = None, *, touch: bool = True, bank: str | None = None
@@ -582,8 +593,17 @@ class MemorySession(SessionLife):
         if not told:
             return result
         self.notices[:] = [notice for notice in self.notices if notice.source != SETTINGS_SOURCE]
-        notes = [*result.notes, *(notice.text for notice in told)]
-        return replace(result, notes=tuple(notes), attrs={**result.attrs, "notes": notes})
+        return result.with_notes(notice.text for notice in told)
+
+    def _before_start(self, result: ToolResult) -> ToolResult:
+        """Add once what the agent will do to its banks before it answers the same."""
+        if self._told_of_start:
+            return result
+        from ipy_memory.inspect.agent_start import due_at_start
+
+        self._told_of_start = True
+        due = due_at_start(self)
+        return result.with_notes([text.due_at_start(due)]) if due else result
 
     def _one_bank(self, bank: str) -> Backend:
         backend = self.live_backend()

@@ -201,6 +201,7 @@ class SessionLife:
         self._trust = trust
         self._trust_folder = settings.standing.folder
         self._told: set[str] = set()
+        self._told_of_start = False
         self._embedder = embedder
         self._completion = completion
         self._begun = False

@@ -335,3 +335,20 @@ def vectors_of_another_size(bank: str, theirs: Sequence[int], asked: int) -> str
         f"Bank {bank} holds vectors of {', '.join(map(str, theirs))} numbers, the query's has {asked}; similarities "
         "mean little. No memories are lost: %memory embeddings reindex computes the vectors anew."
     )
+
+
+def due_at_start(count: int) -> str:
+    """Return the note on memories that the agent consolidates before it recalls."""
+    memories = "1 memory" if count == 1 else f"{count} memories"
+    return (
+        f"At its next start the agent first consolidates {memories}, so its answer may differ: "
+        "%memory consolidate --dry-run says more, and %recall --as-agent-start shows that answer on a copy."
+    )
+
+
+def as_agent_start(count: int) -> str:
+    """Return the note on an answer that is given as after the agent's next start."""
+    memories = "1 memory" if count == 1 else f"{count} memories"
+    return (
+        f"This is the agent's answer after its next start, which consolidates {memories}; it comes from private copies."
+    )

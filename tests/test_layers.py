@@ -18,7 +18,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("jsdate_forms", "http_failure"),
     ("jsdate", "collation", "redact", "model", "http", "paths", "own_files", "escape", "tabular"),
     ("frame_files",),
-    ("safe_frames", "credentials"),
+    ("safe_styles", "credentials"),
+    ("safe_frames",),
     ("frames", "text", "turns", "settings_table"),
     ("settings_file", "trust"),
     ("settings_sources",),
@@ -53,7 +54,7 @@ GUESTS = {
     "ipywidgets": {"notebook"},
     "anywidget": {"notebook"},
     "matplotlib": {"notebook"},
-    "pandas": {"frame_files", "frames", "safe_frames", "notebook"},
+    "pandas": {"frame_files", "frames", "safe_frames", "safe_styles", "notebook"},
     "httpx": {"http", "http_failure", "route", "transport"},
 }
 """Where a heavy library may be met."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from datetime import datetime
@@ -405,3 +407,16 @@ def test_a_columnar_file_holds_every_column(kind: str, tmp_path: Path) -> None:
     assert again["metadata"].tolist()[0] == '{"k": [1, {"z": null}]}'
     assert list(again["tags"].iloc[0]) == ["x", "y"]
     assert again["date"].iloc[0] == frame["date"].iloc[0]
+
+
+def test_only_styling_needs_jinja2() -> None:
+    program = (
+        "import sys; sys.modules['jinja2'] = None\n"
+        "import pandas, ipy_memory.notebook.result\n"
+        "frame = ipy_memory.safe(pandas.DataFrame({'content': ['<b>']}))\n"
+        "print(frame._repr_html_().count('&lt;b&gt;'), str(frame).count('<b>'))\n"
+        "try:\n    frame.style\n"
+        "except ImportError as error:\n    print('jinja2' in str(error))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "1", "True"]

@@ -160,6 +160,7 @@ _FIND = (
             _LIMIT,
             _BANK,
             Flag("ranking", "agent, or best: finds what the agent misses, and counts nothing", "NAME"),
+            Flag("as-agent-start", "as after the agent's next start, which consolidates old memories; from copies"),
             Flag("explain", "add why each hit has its score"),
             _NO_TOUCH,
             _OUT,

@@ -310,6 +310,7 @@ class MemoryMagics(Magics):
             touch="no-touch" not in parsed.flags,
             bank=parsed.flags.get("bank"),
             ranking=parsed.flags.get("ranking", self.ranking),
+            as_agent_start="as-agent-start" in parsed.flags,
         )
         if "explain" in parsed.flags and ask.keywords["ranking"] == "best":
             raise MagicError(

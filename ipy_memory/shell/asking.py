@@ -35,6 +35,7 @@ def recall(session: MemorySession, parsed: Parsed) -> Result:
         touch="no-touch" not in flags,
         bank=flags.get("bank"),
         ranking=ranking,
+        as_agent_start="as-agent-start" in flags,
         traces=traces,
     )
     if traces is None:

@@ -63,6 +63,7 @@ class FakeSession:
         touch: bool = True,
         bank: str | None = None,
         ranking: str = "agent",
+        as_agent_start: bool = False,
     ) -> ToolResult:
         self._call("recall", query, limit, touch, bank)
         return ToolResult(self.text, hits=self.hits, attrs={"query": query, "backend": self.chosen})

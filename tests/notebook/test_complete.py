@@ -21,7 +21,10 @@ def offered(notebook: Notebook, line: str) -> list[str]:
     ("line", "words"),
     [
         ("%recall --li", ["--limit"]),
-        ("%%recall --", ["--bank", "--explain", "--from", "--limit", "--no-touch", "--out", "--ranking"]),
+        (
+            "%%recall --",
+            ["--as-agent-start", "--bank", "--explain", "--from", "--limit", "--no-touch", "--out", "--ranking"],
+        ),
         ("df = %recall --no", ["--no-touch"]),
         ("%recall --limit 3 --l", []),
         ("%retain --j", ["--json"]),
