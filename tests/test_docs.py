@@ -108,6 +108,38 @@ def test_the_compatibility_page_lists_every_recorded_difference() -> None:
     assert [line for line in page if re.match(r"\| `\w+\.json` ", line)] == rows
 
 
+def _differences() -> list[str]:
+    page = (DOCS / "compatibility.md").read_text(encoding="utf-8")
+    section = page.split("## In use\n")[1].split("\n## ")[0]
+    paragraphs = [part for part in section.split("\n\n") if part and not part.startswith("### ")]
+    return [" ".join(part.split()) for part in paragraphs[1:]]  # the first one says how to read them
+
+
+@pytest.mark.parametrize("entry", _differences(), ids=lambda entry: entry.split("**")[1])
+def test_a_difference_says_what_why_and_whether_a_text_changes_and_names_its_tests(entry: str) -> None:
+    form = r"\*\*[^*]+\.\*\* (.+) \*Why:\* (.+)\. \*Text:\* (?:changed|unchanged)\b(.*)\. \*Test:\* (.+)"
+    matched = re.fullmatch(form, entry)
+    assert matched, entry
+    assert _named_tests(matched[4])
+
+
+def test_the_recorded_differences_name_the_test_that_holds_them() -> None:
+    page = (DOCS / "compatibility.md").read_text(encoding="utf-8")
+    assert _named_tests(page.split("## In the recorded cases\n")[1].split("| file |")[0])
+
+
+def _named_tests(text: str) -> list[str]:
+    """Return the test functions that a text links to; each is there, in the module that the link leads to."""
+    named = re.findall(r"\[`(\w+)::(\w+)`\]\(\.\./(tests/[\w/]+\.py)\)", text)
+    assert len(named) == text.count("::"), text
+    for module, name, path in named:
+        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+        there = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        assert Path(path).name == f"test_{module}.py"
+        assert f"test_{name}" in there, f"{path} has no test_{name}"
+    return [name for _, name, _ in named]
+
+
 def test_the_page_of_the_magics_is_up_to_date() -> None:
     assert magics.PAGE.read_text(encoding="utf-8") == magics.rendered(), "run: python -m docs.magics"
 

@@ -170,6 +170,14 @@ LENIENT_FORMS = {
 }
 
 
+def test_hours_of_an_offset_are_as_many_as_they_are_written() -> None:
+    """D19: the agent's runtime counts them in 32 bits, so that many hours become others."""
+    start = jsdate.parse_ms("2026-05-30T10:00Z", UTC)
+    assert start is not None
+    assert jsdate.parse_ms("2026-05-30 10:00 +00000005:30", UTC) == start - 5.5 * 3_600_000
+    assert jsdate.parse_ms("2026-05-30 10:00 +12345678:30", UTC) == start - 12345678.5 * 3_600_000
+
+
 @pytest.mark.parametrize(("text", "instant"), [*ISO_FORMS.items(), *LENIENT_FORMS.items()])
 def test_written_forms_in_new_york(text: str, instant: str | None) -> None:
     assert at(text, NEW_YORK) == instant

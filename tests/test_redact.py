@@ -80,6 +80,12 @@ def test_a_hostile_text_is_read_once(text: str, redacted: str) -> None:
     assert redact(text) == redacted
 
 
+@pytest.mark.parametrize("before", [".", ". ", ".x ", "..", "a .x "])
+def test_a_dot_in_front_hides_no_token(before: str) -> None:
+    token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.abcdefghijklmnop1234"
+    assert redact(before + token) == before + MARK
+
+
 def test_the_security_page_says_exactly_what_is_caught() -> None:
     """A09."""
     page = (Path(__file__).parent.parent / "docs" / "security.md").read_text(encoding="utf-8")

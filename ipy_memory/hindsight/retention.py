@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ipy_memory import js
 from ipy_memory.errors import MemoryToolkitError, safe_line
 from ipy_memory.jsdate import parse_ms
 from ipy_memory.redact import redact
@@ -182,7 +183,7 @@ class AutoRetention:
             self._due_from = min(max(0, turns - window), turns if self._due_from is None else self._due_from)
             content = window_text(messages, max(window, turns - self._due_from))
         if content is not None:
-            started = None if self._started is None else parse_ms(self._started, self._clock.tz)
+            started = None if self._started is None else parse_ms(js.trim(self._started), self._clock.tz)
             problem = self._service.send_transcript(
                 redact(content),
                 document_id=document,

@@ -619,6 +619,14 @@ def test_an_unreadable_start_is_now_and_off_is_off(world: World) -> None:
     assert body["items"][0]["timestamp"] == "2026-06-01T12:00:00+00:00"
 
 
+@pytest.mark.claim("A-06")
+def test_the_start_of_a_session_may_have_blanks_around_it(world: World) -> None:
+    """D19: they are trimmed."""
+    world.backend(more={"started": "\t2026-05-01T10:00:00Z \n"}, retainEveryNTurns=1).end_turn(talk(1))
+    (body,) = world.bodies("/memories")
+    assert body["items"][0]["timestamp"] == "2026-05-01T10:00:00+00:00"
+
+
 @pytest.mark.claim("A-07")
 def test_a_rewound_session_is_retained_again(world: World) -> None:
     backend = world.backend(retainEveryNTurns=2)

@@ -445,6 +445,12 @@ def test_half_of_an_answer_may_be_facts_and_three_of_it_anyway(tmp_path: Path, k
         assert len(recall_enhanced(bank, "ferry", k, IN_CHANNEL)) == count
 
 
+def test_a_number_of_facts_that_is_not_whole_is_cut(bank: Bank) -> None:
+    (found,) = fact_recall(bank, "ferry tickets", 1)
+    assert [hit.id for hit in fact_recall(bank, "ferry tickets", 1.9)] == [found.id]
+    assert fact_recall(bank, "ferry tickets", 0.9) == []
+
+
 def test_touch_leaves_invisible_rows_alone(path: Path, bank: Bank) -> None:
     touch(bank, {("working", "pool"): 2, ("working", "gone"): 1, ("fact", "f"): 1})
     counts = {row["id"]: row["recall_count"] for row in dump(path)["working_memory"]}

@@ -204,6 +204,14 @@ def test_a_bank_in_wal_mode_is_read_without_changing_its_bytes(tmp_path: Path) -
     assert set(after) - set(before) <= {str(copy / "mnemopi.db-shm")}
 
 
+@pytest.mark.claim("L-01")
+def test_metadata_in_relaxed_json_is_read_where_sqlite_reads_it(tmp_path: Path) -> None:
+    bank(tmp_path, "x", [MINE, f"{{cwd: '{CWD}',}}"])
+    relaxed = sqlite3.sqlite_version_info >= (3, 42)
+    expected = "all rows (2) come from this directory" if relaxed else "metadata that is no JSON"
+    assert (verdicts(tmp_path)["x"].rescued, verdicts(tmp_path)["x"].reason) == (relaxed, expected)
+
+
 @pytest.mark.claim("L-05", "L-06")
 @pytest.mark.parametrize("name", [".hidden", "ünï code", "n" * 65, "a'b", "x?mode=rwc", "x%2e", "x#y", "default"])
 def test_a_bank_that_its_name_does_not_lead_to_is_read_by_its_path(tmp_path: Path, name: str) -> None:
