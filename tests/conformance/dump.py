@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ipy_memory import js
@@ -36,21 +36,22 @@ class Names:
 
     def hide(self, value: Any) -> Any:
         """Return a value with every named id as its placeholder."""
-        return _mapped(value, lambda text: _ID.sub(lambda m: self.placeholder.get(m[0], m[0]), text))
+        return mapped(value, lambda text: _ID.sub(lambda m: self.placeholder.get(m[0], m[0]), text))
 
     def real(self, value: Any) -> Any:
         """Return a value with every placeholder as the real id."""
         ids = {name: found for found, name in self.placeholder.items()}
-        return _mapped(value, lambda text: re.sub(r"<[\w:]+>", lambda m: ids.get(m[0], m[0]), text))
+        return mapped(value, lambda text: re.sub(r"<[\w:]+>", lambda m: ids.get(m[0], m[0]), text))
 
 
-def _mapped(value: Any, change: Any) -> Any:
+def mapped(value: Any, change: Callable[[str], Any]) -> Any:
+    """Return a value with every string in it changed; keys stay."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
-        return {key: _mapped(item, change) for key, item in value.items()}
+        return {key: mapped(item, change) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_mapped(item, change) for item in value]
+        return [mapped(item, change) for item in value]
     return value
 
 
@@ -115,9 +116,9 @@ def short(text: str) -> Any:
 
 
 def written_out(value: Any) -> Any:
-    """Return a step's value with the short form of long texts (prefix, repeat, times, suffix) written out."""
+    """Return an input with the short form of long texts (prefix, repeat, times, suffix) written out."""
     if isinstance(value, Mapping):
-        if {"repeat", "times"} <= value.keys():
+        if {"repeat", "times"} <= value.keys() <= {"prefix", "repeat", "times", "suffix"}:
             return value.get("prefix", "") + value["repeat"] * value["times"] + value.get("suffix", "")
         return {key: written_out(item) for key, item in value.items()}
     if isinstance(value, list):

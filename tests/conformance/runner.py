@@ -12,6 +12,7 @@ from typing import Any
 
 from . import kinds as _kinds  # noqa: F401  registers the adapters
 from .compare import apply_differences, first_difference
+from .dump import written_out
 from .registry import Case, adapter_for, unsupported_operation
 
 FOLDERS = ("", "recall", "recall_tz", "units")
@@ -60,7 +61,7 @@ def run_case(corpus: Path, path: Path, document: Mapping[str, Any], case: Mappin
     header = {key: value for key, value in document.items() if key != "cases"}
     expected = case["expected"]
     with tempfile.TemporaryDirectory(prefix="ipy-memory-case-") as scratch:
-        playable = Case(kind, name, case["input"], expected, header, corpus, Path(scratch))
+        playable = Case(kind, name, written_out(case["input"]), expected, header, corpus, Path(scratch))
         try:
             actual = adapter(playable)
         except Exception as error:  # noqa: BLE001  a case that raises is a difference to report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -12,9 +13,13 @@ from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.mnemopi.bank import Bank
 from ipy_memory.mnemopi.life import MnemopiSession
 from ipy_memory.session import MemorySession, open_session
+from ipy_memory.text import MNEMOPI_INSTRUCTIONS
 from ipy_memory.turns import messages_in, messages_of
-from tests.conformance.dump import Names, see_all
+from tests.conformance.dump import Names, mapped, see_all
 from tests.conformance.registry import Case, kind
+
+BASE = "agent-of-the-case"
+"""Name of the agent directory: one that no text holds by chance."""
 
 
 class Replay:
@@ -24,13 +29,13 @@ class Replay:
         self.case, self.clock = case, case.clock()
         self.ids = FixedIds(case.input["id_counter"])
         self.home = case.scratch / "home"
-        self.dir = self.home / "agent"
+        self.dir = self.home / BASE
         self.dir.mkdir(parents=True)
         self.names = Names()
         self.entries: list[Any] = []
         self.sub_entries: list[Any] = []
         self.sub: MemorySession | None = None
-        self.prepared: Any = None
+        self.cleared = False
         self.session = self.opened()
         self.session.backend = None
 
@@ -42,8 +47,8 @@ class Replay:
             "mnemopi.llmMode": "none",
         }
         return open_session(
-            cwd=self.case.input["cwd"],
-            settings=settings | self.case.input["settings"],
+            cwd=self.placed(self.case.input["cwd"]),
+            settings=settings | self.placed(self.case.input["settings"]),
             agent_dir=self.dir,
             env={"HOME": str(self.home)},
             clock=self.clock,
@@ -59,7 +64,7 @@ class Replay:
     def run(self) -> dict[str, Any]:
         out: dict[str, Any] = {}
         for raw in self.case.input["steps"]:
-            step = self.names.real({key: self.placed(value) for key, value in raw.items()})
+            step = self.names.real(self.placed(raw))
             answer = getattr(self, f"do_{step['op']}")(step)
             if self.session.backend is not None:
                 self.session.flush()
@@ -69,17 +74,14 @@ class Replay:
         return self.names.hide(out)
 
     def placed(self, value: Any) -> Any:
-        return value.replace("$DIR", str(self.dir)) if isinstance(value, str) else value
+        return mapped(value, lambda text: text.replace("$DIR", str(self.dir)).replace("$B", BASE))
 
     def unplaced(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return value.replace(str(self.dir), "$DIR").replace("~/agent", "$DIR")
-        if isinstance(value, dict):
-            return {key: self.unplaced(inner) for key, inner in value.items()}
-        return [self.unplaced(inner) for inner in value] if isinstance(value, list) else value
+        shown = ((str(self.dir), "$DIR"), (f"~/{BASE}", "$DIR"), (BASE, "$B"))
+        return mapped(value, lambda text: functools.reduce(lambda said, pair: said.replace(*pair), shown, text))
 
     def do_start(self, step: dict[str, Any]) -> None:
-        self.session = self.opened()
+        self.session, self.cleared = self.opened(), False
         self.backend.start()
 
     def do_stats(self, step: dict[str, Any]) -> str:
@@ -92,7 +94,7 @@ class Replay:
         return dict(self.session.describe())
 
     def do_instructions(self, step: dict[str, Any]) -> str:
-        return self.backend.instructions()
+        return self.backend.instructions() if self.session.backend else MNEMOPI_INSTRUCTIONS
 
     def do_retain(self, step: dict[str, Any]) -> Any:
         return _called(self.session, "retain", items=step["items"])
@@ -114,6 +116,8 @@ class Replay:
         return dict(self.session.search(step["query"], (step.get("options") or {}).get("limit")))
 
     def do_first_turn(self, step: dict[str, Any]) -> Any:
+        if self.session.backend is None:
+            return None
         prepared = self.backend.prepare_first_turn(step["prompt"], messages_of(self.entries))
         if prepared is None:
             return None
@@ -121,7 +125,7 @@ class Replay:
         return answer | {"commit": prepared.commit()} if step.get("commit") else answer
 
     def do_compaction(self, step: dict[str, Any]) -> Any:
-        return self.backend.compaction(messages_in(step["messages"]))
+        return self.backend.compaction(messages_in(step["messages"])) if self.session.backend else None
 
     def do_read(self, step: dict[str, Any]) -> Any:
         session = self.session
@@ -136,10 +140,12 @@ class Replay:
         return {"content": page, "contentType": "text/markdown", "size": len(page.encode())}
 
     def do_enqueue(self, step: dict[str, Any]) -> None:
-        self.backend.enqueue(messages_of(self.entries))
+        if self.session.backend is not None and not self.cleared:  # a clear ends the agent's state
+            self.backend.enqueue(messages_of(self.entries))
 
     def do_clear(self, step: dict[str, Any]) -> None:
         self.backend.clear(backup=False)
+        self.cleared = True
 
     def do_number_ids(self, step: dict[str, Any]) -> None:
         banks = {bank.name: bank for bank in self.backend.banks.all()}

@@ -25,7 +25,7 @@ from ipy_memory.mnemopi.pending import drain
 from ipy_memory.mnemopi.recall import recall
 from ipy_memory.mnemopi.store import remember
 from tests.conformance.compare import first_difference
-from tests.conformance.dump import Names, shown, tables, written_out
+from tests.conformance.dump import Names, shown, tables
 from tests.conformance.kinds.store import remember_options
 from tests.conformance.registry import Case, kind
 
@@ -97,7 +97,7 @@ class Replay:
 
     def play(self, steps: list[dict[str, Any]]) -> list[Any]:
         results: dict[int, Any] = {}
-        for step in map(written_out, steps):
+        for step in steps:
             result = self.step(step)
             drain(self.bank)
             if "result" in step:
@@ -107,18 +107,18 @@ class Replay:
     def step(self, step: dict[str, Any]) -> Any:
         op = step["op"]
         if op == "remember":
-            found = remember(self.bank, step["content"], remember_options(step["options"]))
+            found = remember(self.bank, step["content"], remember_options(step.get("options")))
             return "string" if step.get("as") == "type" and isinstance(found, str) else found
         if op == "remember_series":
             for number in range(step["count"]):
-                remember(self.bank, f"{step['content_prefix']}{number}", remember_options(step["options"]))
+                remember(self.bank, f"{step['content_prefix']}{number}", remember_options(step.get("options")))
                 self.clock.advance(step["every_ms"])
             return None
         if op == "flush":
             return None
         if op in {"sleep", "sleep_all", "degrade"}:
             act = {"sleep": sleep, "sleep_all": sleep_all, "degrade": degrade}[op]
-            return act(self.bank, dry_run=step["dry_run"])
+            return act(self.bank, dry_run=step.get("dry_run", False))
         if op == "sql":
             with self.bank.transaction() as connection:
                 connection.execute(step["statement"], step["args"])
@@ -211,7 +211,7 @@ class VectorReplay:
         return Bank.open(self.path, "proj", clock=self.clock, ids=self.ids, embedder=embedder)
 
     def run(self) -> dict[str, Any]:
-        for step in map(written_out, self.given["steps"]):
+        for step in self.given["steps"]:
             self.step(step)
             drain(self.bank)
         stored = self.bank.connection.execute(

@@ -154,19 +154,23 @@ def _snake(name: str) -> str:
 def _value(value: Any, clock: FixedClock) -> Any:
     if isinstance(value, dict) and "$instant" in value:
         return jsdate.parse_ms(value["$instant"], clock.tz)
-    if isinstance(value, dict):
-        return {_snake(key): _value(item, clock) for key, item in value.items()}
     return value
 
 
+def _named(options: Mapping[str, Any], clock: FixedClock) -> dict[str, Any]:
+    """Return options under the client's names; the keys inside a value are the caller's own."""
+    return {_snake(key): _value(value, clock) for key, value in options.items()}
+
+
 def _call(client: HindsightClient, method: str, args: list[Any], clock: FixedClock) -> Any:
-    options = dict(_value(args[-1], clock)) if len(args) > 1 and isinstance(args[-1], dict) else {}
-    plain = args[:-1] if options else list(args)
+    has_options = isinstance(args[-1], dict)
+    options = _named(args[-1], clock) if has_options else {}
+    plain = args[:-1] if has_options else args
     if method == "retain":
         async_ = options.pop("async_", None)
         return client.retain(plain[0], Item(plain[1], **options), async_=async_)
     if method == "retainBatch":
-        return client.retain_batch(plain[0], [Item(**_value(item, clock)) for item in plain[1]], **options)
+        return client.retain_batch(plain[0], [Item(**_named(item, clock)) for item in plain[1]], **options)
     return getattr(client, _snake(method))(*plain, **options)
 
 
@@ -180,9 +184,11 @@ def _play_api(case: Case, server: StubServer) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for step in case.input["steps"]:
         try:
-            out[step["out"]] = _call(client, step["method"], step["args"], clock)
+            answer = {step.get("out"): _call(client, step["method"], step["args"], clock)}
         except HindsightError as error:
-            out |= {"error": error.message, "status": error.status_code}
+            answer = {"error": error.message, "status": error.status_code}
+        if "out" in step:
+            out |= answer
     client.close()
     return {"requests": server.requests, "out": out}
 
@@ -315,6 +321,7 @@ def _step(session: _Session, step: Mapping[str, Any]) -> Any:
             state.session_id = step["id"]
         case "reset_tracking":
             state.retention.reset()
+            state._first_turn = object()  # the agent recalls again; the product makes a new state instead
         case "last_retained_turn":
             return state.retention.last_turn
         case "first_turn":

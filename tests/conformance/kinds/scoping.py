@@ -36,7 +36,6 @@ from ipy_memory.settings import (
 from ipy_memory.settings_table import SETTINGS
 from tests.conformance.registry import Case, kind
 
-CWD = "/proj/demo"
 GIT_SETUP = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
 
 
@@ -151,7 +150,7 @@ def run_legacy(case: Case) -> Any:
     many = isinstance(entries, dict)
     entries = entries["entries"] if many else entries
     for entry in entries:
-        make_entry(case.scratch, entry)
+        make_entry(case.scratch, entry, os.path.normpath(case.input["cwd"]))
     try:
         with as_other_user(any("note" in entry for entry in entries)):
             verdicts = legacy_banks(case.scratch / "mnemopi.db", case.input["cwd"], resolved)
@@ -172,34 +171,40 @@ def run_legacy(case: Case) -> Any:
     return answer | {"extras_sorted": sorted(extras)}
 
 
-def make_entry(root: Path, entry: Mapping[str, Any]) -> None:
+def make_entry(root: Path, entry: Mapping[str, Any], cwd: str) -> None:
     folder = root / "banks" / entry["name"]
     folder.parent.mkdir(exist_ok=True)
+    good = [{"content": "x", "meta": json.dumps({"cwd": cwd if entry.get("cwd_ok", True) else f"{cwd}-other"})}]
+    outside = root / f"outside-{entry['name']}"
     match entry["kind"]:
         case "file":
             folder.write_text("x")
             return
         case "symlink-dir":
-            make_bank(root / "outside-dir", [{"content": "x", "meta": json.dumps({"cwd": CWD})}])
-            folder.symlink_to(root / "outside-dir")
+            make_bank(outside, good)
+            folder.symlink_to(outside)
             return
     folder.mkdir()
     match entry["kind"]:
         case "db":
-            good = [{"content": "x", "meta": json.dumps({"cwd": CWD})}]
             make_bank(folder, entry.get("rows", good), wal="note" in entry)
         case "corrupt":
             (folder / "mnemopi.db").write_text("this is no database, only text that is long enough to be one\n" * 40)
         case "zero":
             (folder / "mnemopi.db").touch()
         case "symlink-db":
-            make_bank(root / "outside-db", [{"content": "x", "meta": json.dumps({"cwd": CWD})}])
-            (folder / "mnemopi.db").symlink_to(root / "outside-db" / "mnemopi.db")
-    modes = {"ok": (0o777, 0o666), "locked-db": (0o777, 0), "locked-dir": (0, 0o666), "readonly-dir": (0o555, 0o644)}
+            make_bank(outside, good)
+            (folder / "mnemopi.db").symlink_to(outside / "mnemopi.db")
     if "note" in entry:
-        folder_mode, file_mode = modes[entry["name"]]
-        (folder / "mnemopi.db").chmod(file_mode)
-        folder.chmod(folder_mode)
+        (folder / "mnemopi.db").chmod(noted_mode(entry["note"], "file", 0o666))
+        unwritable = "cannot write" in entry["note"]
+        folder.chmod(noted_mode(entry["note"], "directory", 0o555 if unwritable else 0o777))
+
+
+def noted_mode(note: str, what: str, usual: int) -> int:
+    """Return the mode that a note gives to the file or the directory."""
+    found = re.search(rf"{what} (?:mode )?(\d+)", note)
+    return int(found[1], 8) if found else usual
 
 
 def make_bank(folder: Path, rows: Any, *, wal: bool = False) -> None:

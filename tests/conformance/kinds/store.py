@@ -17,8 +17,9 @@ from ipy_memory.mnemopi.retention import Retention
 from ipy_memory.mnemopi.store import RememberOptions, redact_write, remember, retain_items
 from ipy_memory.model import RetainItem
 from ipy_memory.redact import redact
+from ipy_memory.settings_table import SETTINGS
 from ipy_memory.turns import messages_of
-from tests.conformance.dump import Names, see_all, shown, tables, written_out
+from tests.conformance.dump import Names, see_all, shown, tables
 from tests.conformance.registry import Case, kind
 
 
@@ -43,6 +44,7 @@ def run_llm_output(case: Case) -> dict[str, Any]:
     return {"categories": {**categories, "kg": kg}, "flat": list(found.sentences()[:FACT_LIMIT])}
 
 
+EVERY = "mnemopi.retainEveryNTurns"
 OPTION_NAMES = {
     "source": "source",
     "importance": "importance",
@@ -111,7 +113,7 @@ class Replay:
             lambda: self.bank,
             session_id=given["session_id"],
             cwd=given["cwd"],
-            every=given["settings"]["mnemopi.retainEveryNTurns"],
+            every=(given.get("settings") or {}).get(EVERY, SETTINGS[EVERY].default),
         )
 
     @property
@@ -120,7 +122,7 @@ class Replay:
 
     def run(self) -> dict[str, Any]:
         results = []
-        for step in map(written_out, self.case.input["steps"]):
+        for step in self.case.input["steps"]:
             if "now" in step:
                 self.clock.set(step["now"])
             result = self.step(self.names.real(step))
@@ -142,7 +144,7 @@ class Replay:
             return {"text": text.stored_text(receipt.count), "details": {"count": receipt.count}}
         if op == "remember":
             try:
-                return remember(self.bank, step["content"], remember_options(step["options"]))
+                return remember(self.bank, step["content"], remember_options(step.get("options")))
             except MemoryToolkitError:
                 return None
         if op == "remember_in_bank":
