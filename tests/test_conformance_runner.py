@@ -172,13 +172,25 @@ def backend(steps: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def test_enqueue_after_clear_answers_null_and_does_nothing(tmp_path: Path) -> None:
-    rows = {"op": "sql", "query": COUNT, "as": "value"}
-    entries = {"op": "entries", "entries": ENTRIES}
-    steps = [{"op": "start"}, entries, {"op": "enqueue", "out": "before"}, rows | {"out": "kept"}, {"op": "clear"}]
+    rows: dict[str, Any] = {"op": "sql", "query": COUNT, "as": "value"}
+    entries: dict[str, Any] = {"op": "entries", "entries": ENTRIES}
+    steps: list[dict[str, Any]] = [
+        {"op": "start"},
+        entries,
+        {"op": "enqueue", "out": "before"},
+        rows | {"out": "kept"},
+        {"op": "clear"},
+    ]
     steps += [{"op": "enqueue", "out": "after"}, rows | {"out": "none"}, {"op": "start"}, {"op": "enqueue"}]
     steps += [rows | {"out": "again"}]
     expected = {"before": None, "kept": 1, "after": None, "none": 0, "again": 1}
     check(tmp_path, "backend", backend(steps), expected, ["none"], 1)
+
+
+def test_a_recall_without_hits_says_so_in_a_backend_case(tmp_path: Path) -> None:
+    steps = [{"op": "start"}, {"op": "recall", "query": "nothing", "out": "none"}]
+    expected = {"none": {"text": "No relevant memories found.", "useless": True}}
+    check(tmp_path, "backend", backend(steps), expected, ["none", "useless"], False)
 
 
 def test_hooks_without_a_state_answer_null_and_names_of_the_folder_are_hidden(tmp_path: Path) -> None:
@@ -205,15 +217,21 @@ def test_hooks_without_a_state_answer_null_and_names_of_the_folder_are_hidden(tm
 
 def test_reset_tracking_of_a_retain_case_answers_zero(tmp_path: Path) -> None:
     at = {"now": "2026-07-02T00:00:00.000Z"}
-    steps = [
+    steps: list[dict[str, Any]] = [
         {"op": "agent_end", "entries_seen": 1} | at,
         {"op": "force_retain", "entries_seen": 1} | at,
         {"op": "reset_tracking"} | at,
         {"op": "force_retain_again", "entries_seen": 1} | at,
         {"op": "entries", "entries": ENTRIES},
     ]
-    config = {"scoping": "global", "retainBank": "mine", "recallBanks": ["mine"], "proactiveLinking": False}
-    given = {"config": config, "shared_bank": "mine", "settings": {}, "llm_answer": None, "id_counter": 41}
+    config: Any = {"scoping": "global", "retainBank": "mine", "recallBanks": ["mine"], "proactiveLinking": False}
+    given: dict[str, Any] = {
+        "config": config,
+        "shared_bank": "mine",
+        "settings": {},
+        "llm_answer": None,
+        "id_counter": 41,
+    }
     given |= {"session_id": "sess-9", "cwd": "/srv/other", "steps": steps, "raw_ids": {}}
     wrong = play(tmp_path, "retain", given, {"results": [0, 1, 0, 1, None]}).difference
     assert wrong is not None

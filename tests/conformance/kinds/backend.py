@@ -16,6 +16,7 @@ from ipy_memory.session import MemorySession, open_session
 from ipy_memory.text import MNEMOPI_INSTRUCTIONS
 from ipy_memory.turns import messages_in, messages_of
 from tests.conformance.dump import Names, mapped, see_all
+from tests.conformance.kinds.tools import tool_answer
 from tests.conformance.registry import Case, kind
 
 BASE = "agent-of-the-case"
@@ -225,14 +226,7 @@ class Replay:
 
 def _called(session: MemorySession | None, tool: str, **given: Any) -> dict[str, Any]:
     assert session
-    try:
-        result = session.tools[tool](**given)
-    except MemoryToolkitError as error:
-        return {"error": error.message, "error_name": "Error"}
-    answer: dict[str, Any] = {"text": result.text}
-    if result.details or tool != "recall":
-        answer["details"] = dict(result.details)
-    return answer
+    return tool_answer(lambda: session.tools[tool](**given))
 
 
 def _rows(connection: sqlite3.Connection, step: dict[str, Any]) -> Any:

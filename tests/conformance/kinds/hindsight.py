@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from ipy_memory import jsdate, text, tools, turns
 from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
-from ipy_memory.errors import HindsightError, MemoryToolkitError, NotInitialisedError
+from ipy_memory.errors import HindsightError, NotInitialisedError
 from ipy_memory.hindsight import answers, blocks, mental_models
 from ipy_memory.hindsight.alias import HindsightAlias
 from ipy_memory.hindsight.backend import OWN_SOURCE, HindsightBackend
@@ -19,6 +19,7 @@ from ipy_memory.hindsight.outbox import Outbox
 from ipy_memory.model import RetainItem, ToolResult
 from ipy_memory.scoping.hindsight import hindsight_scope
 from ipy_memory.settings import hindsight_config, load_settings
+from tests.conformance.kinds.tools import tool_answer
 from tests.conformance.registry import Case, kind
 from tests.hindsight.stub import StubServer
 
@@ -260,20 +261,6 @@ class _Session:
         raise AssertionError("no such tool")
 
 
-def _tool(call: Callable[[], ToolResult]) -> dict[str, Any]:
-    try:
-        result = call()
-    except MemoryToolkitError as error:
-        name = "HindsightError" if isinstance(error, HindsightError) else "Error"
-        return {"error": error.message, "error_name": name}
-    shown: dict[str, Any] = {"text": result.text}
-    if result.details:
-        shown["details"] = dict(result.details)
-    if result.useless:
-        shown["useless"] = True
-    return shown
-
-
 def _items(step: Mapping[str, Any]) -> list[RetainItem]:
     return [RetainItem(item["content"], item.get("context")) for item in step["items"]]
 
@@ -299,11 +286,11 @@ def _step(session: _Session, step: Mapping[str, Any]) -> Any:
     state, op = session.last, step["op"]
     match op:
         case "recall":
-            return _tool(lambda: tools.run_recall(session, step["query"]))
+            return tool_answer(lambda: tools.run_recall(session, step["query"]))
         case "reflect":
-            return _tool(lambda: tools.run_reflect(session, step["query"], step.get("context")))
+            return tool_answer(lambda: tools.run_reflect(session, step["query"], step.get("context")))
         case "retain":
-            return _tool(lambda: tools.run_retain(session, _items(step)))
+            return tool_answer(lambda: tools.run_retain(session, _items(step)))
         case "flush":
             state.flush()
         case "queue_depth":

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from ipy_memory.errors import HindsightError, MemoryToolkitError
+from ipy_memory.model import ToolResult
 from ipy_memory.tools import SPECS, available
 from tests.conformance.registry import Case, kind
 
 
+def tool_answer(call: Callable[[], ToolResult]) -> dict[str, Any]:
+    """Return what a tool call gives, or its error."""
+    try:
+        result = call()
+    except MemoryToolkitError as error:
+        name = "HindsightError" if isinstance(error, HindsightError) else "Error"
+        return {"error": error.message, "error_name": name}
+    shown: dict[str, Any] = {"text": result.text}
+    if result.details:
+        shown["details"] = dict(result.details)
+    if result.useless:
+        shown["useless"] = True
+    return shown
+
+
 @kind("tools")
 def run(case: Case) -> Any:
-    spec = SPECS[case.name]
+    spec = SPECS[case.name.partition(" #")[0]]
     plain = ["off", "local", "hindsight", "mnemopi", "sharpshooter"]
     return {
         "label": spec.label,
