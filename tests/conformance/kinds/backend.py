@@ -72,7 +72,8 @@ class Replay:
             if "out" in raw:
                 out[raw["out"]] = self.unplaced(answer)
         self.session.close()
-        return self.names.hide(out)
+        shown: dict[str, Any] = self.names.hide(out)
+        return shown
 
     def placed(self, value: Any) -> Any:
         return mapped(value, lambda text: text.replace("$DIR", str(self.dir)).replace("$B", BASE))

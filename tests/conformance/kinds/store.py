@@ -109,11 +109,12 @@ class Replay:
         }
         self.names = Names()
         self.log: list[Any] = next((s["entries"] for s in given["steps"] if s["op"] == "entries"), [])
+        settings: dict[str, Any] = {EVERY: SETTINGS[EVERY].default} | (given.get("settings") or {})
         self.retention = Retention(
             lambda: self.bank,
             session_id=given["session_id"],
             cwd=given["cwd"],
-            every=(given.get("settings") or {}).get(EVERY, SETTINGS[EVERY].default),
+            every=settings[EVERY],
         )
 
     @property
