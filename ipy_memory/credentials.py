@@ -1,6 +1,6 @@
 """Texts that look as if they held a credential, and what happens before such a text is sent to a server.
 
-This net is wider than the agent's own (:mod:`ipy_memory.redact`), since it only warns: it changes no text.
+This net is wider than the agent's own (:mod:`ipy_memory.redact`), since it only warns, or asks.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 
 from ipy_memory.errors import CredentialError
-from ipy_memory.redact import redact_counted
+from ipy_memory.redact import MARK, redact_counted
 
 Outgoing = Callable[[str, str], None]
 """Called with a text and the place it is about to be sent to; raises to keep it here."""
@@ -18,21 +18,31 @@ _NAME = (
     r"(?:pass(?:word|wd|phrase|code)|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)s?"
     r"(?:[_-][a-z]{1,12}){0,3}"
 )
-# Every repetition has an upper bound, so that the time follows the length of the text.
-_VALUE = r"[\"']?(?:\s{1,3}is)?\s{0,3}[:=]\s{0,3}[\"']?[^\s\"',;]{6}"
+# Every repetition before the end of a shape has an upper bound, so that the time follows the length of the text.
+_SAYS = r"[\"']?(?:\s{1,3}is)?\s{0,3}[:=]\s{0,3}(?P<quote>[\"'])?"
+_TO_THE_QUOTE = r"(?(quote)(?:(?!(?P=quote))[^\n])*|\S*)"
 _SERVICE_KEYS = (
     r"glpat-|gldt-|hf_|sk-|sk_live_|rk_live_|whsec_|shpat_|dop_v1_|pypi-|npm_|ya29\.|SG\.|xox[a-z]-|github_pat_"
     r"|gh[pousr]_|AKIA|ASIA|AIza"
 )
 _SHAPES = (
-    ("a password, token or key with its name", rf"(?<![a-z]){_NAME}{_VALUE}"),
-    ("a bearer token", r"(?<![a-z])bearer\s{1,3}[a-z0-9._~+/=-]{16}"),
-    ("a URL with a password", r"://[^\s/:@]{0,256}:[^\s/@]{1,256}@"),
-    ("a private key", r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----"),
-    ("a key of a known service", rf"(?<![a-z0-9])(?:{_SERVICE_KEYS})[a-z0-9_.-]{{12}}"),
-    ("a JSON web token", r"(?<![a-z0-9_-])eyJ[a-z0-9_-]{8,4096}\.eyJ[a-z0-9_-]{8}"),
+    ("a password, token or key with its name", rf"(?<![a-z]){_NAME}{_SAYS}", r"[^\s\"',;]{6}", _TO_THE_QUOTE),
+    ("a bearer token", r"(?<![a-z])bearer\s{1,3}", r"[a-z0-9._~+/=-]{16}", r"\S*"),
+    ("a URL with a password", r"://", r"[^\s/:@]{0,256}:[^\s/@]{1,256}(?=@)", ""),
+    (
+        "a private key",
+        "",
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----",
+        r"(?:(?!-----END)[\s\S])*(?:-----END[^\n-]*-----)?",
+    ),
+    ("a key of a known service", r"(?<![a-z0-9])", rf"(?:{_SERVICE_KEYS})[a-z0-9_.-]{{12}}", r"[a-z0-9_.-]*"),
+    ("a JSON web token", r"(?<![a-z0-9_-])", r"eyJ[a-z0-9_-]{8,4096}\.eyJ[a-z0-9_-]{8}", r"[a-z0-9_.-]*"),
 )
-_PATTERNS = tuple((name, re.compile(pattern, re.IGNORECASE | re.ASCII)) for name, pattern in _SHAPES)
+"""Each with what stands in front of it, what it is known by, and the rest of it."""
+
+_FLAGS = re.IGNORECASE | re.ASCII
+_PATTERNS = tuple((name, re.compile(front + known, _FLAGS)) for name, front, known, _ in _SHAPES)
+_WHOLE = tuple(re.compile(f"(?P<front>{front}){known}{rest}", _FLAGS) for _, front, known, rest in _SHAPES)
 _OTHER = "a text shaped like a key"
 
 
@@ -40,6 +50,18 @@ def shapes(text: str) -> tuple[str, ...]:
     """Return in words which kinds of credential a text seems to hold."""
     found = tuple(name for name, pattern in _PATTERNS if pattern.search(text))
     return found or ((_OTHER,) if redact_counted(text)[1] else ())
+
+
+def without_credentials(text: str) -> tuple[str, int]:
+    """Return a text with each part that looks like a credential replaced by a mark, and how many there were."""
+    count = 0
+    for pattern in _WHOLE:
+        # A mark is no credential of what is named in front of it, as in "password: [REDACTED]".
+        parts = [pattern.subn(rf"\g<front>{MARK}", part) for part in text.split(MARK)]
+        text = MARK.join(part for part, _ in parts)
+        count += sum(found for _, found in parts)
+    text, found = redact_counted(text)
+    return text, count + found
 
 
 class Guard:

@@ -92,6 +92,7 @@ def test_a_half_pair_at_the_cut_of_a_preview_can_be_printed_and_saved(tmp_path: 
     frame.to_csv(tmp_path / "hits.csv")
 
 
+@pytest.mark.claim("N-02")
 def test_attrs_say_where_the_answer_came_from() -> None:
     frame = ToolResult("text", hits=(FULL,), notes=("a note",), attrs={"query": "q", "banks": ["shop"]}).frame()
     assert frame.attrs == {"query": "q", "banks": ["shop"], "notes": ["a note"]}

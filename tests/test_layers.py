@@ -19,7 +19,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("jsdate", "collation", "redact", "model", "http", "paths", "own_files", "escape", "tabular"),
     ("frame_files",),
     ("safe_styles", "credentials"),
-    ("safe_frames",),
+    ("safe_frames", "privacy"),
     ("frames", "text", "turns", "settings_table"),
     ("settings_file", "trust"),
     ("settings_sources",),

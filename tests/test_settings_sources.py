@@ -164,6 +164,7 @@ def test_what_is_guarded_is_what_decides_where_memories_go() -> None:
     }
 
 
+@pytest.mark.claim("C-02")
 @pytest.mark.parametrize("file", FILES)
 def test_each_guarded_setting_of_each_file_waits_for_trust_and_each_other_counts(place: Place, file: str) -> None:
     """A02."""

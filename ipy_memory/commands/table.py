@@ -216,6 +216,8 @@ _CURATE = (
             Flag("lines", "one item for each line that is not blank"),
             Flag("json", 'items from a JSON list of {"content": …, "context": …}', in_shell="items"),
             Flag("context", "where the text comes from; quote it if it has blanks", "TEXT"),
+            Flag("redact", "store what looks like a credential as [REDACTED]"),
+            Flag("keep", "also a text that seems to hold a credential, as it is"),
             Flag("yes", "also a memory of more than 5 MB"),
             _OUT,
         ),
@@ -457,7 +459,7 @@ SHELL: Mapping[str, Command] = {name: command for name, command in COMMANDS.item
 """The commands of the program ``ipy-memory``."""
 
 OPTIONS = (
-    Flag("json", "print the result as one JSON object"),
+    Flag("as-json", "print the result as one JSON object", in_shell="json"),
     Flag("cwd", "the project folder; by default the working directory", "FOLDER"),
     Flag("agent-dir", "the agent's folder; by default PI_CODING_AGENT_DIR, else ~/.omp/agent", "FOLDER"),
     Flag("backend", "hindsight or mnemopi; by default as the agent's settings say", "NAME"),

@@ -339,15 +339,17 @@ class MemoryMagics(Magics):
         parsed = parse(COMMANDS["retain"], line, self._typed(cell))
         if parsed.help:
             return self._usage(COMMANDS["retain"], parsed)
-        items = typed_items(self._text(COMMANDS["retain"], parsed), parsed.flags)
+        typed = typed_items(self._text(COMMANDS["retain"], parsed), parsed.flags)
+        from ipy_memory.privacy import for_memory
         from ipy_memory.tools import check_size
 
+        items, left_out = for_memory(typed, parsed.flags)
         about_size = check_size(items, yes="yes" in parsed.flags)
         result = self.session.retain(items)
         from ipy_memory.frames import retain_frame
         from ipy_memory.notebook.result import RetainFrame
 
-        notes = [*result.notes, *about_size]
+        notes = [*result.notes, *left_out, *about_size]
         if result.receipt is not None and result.receipt.new_bank:
             from ipy_memory.inspect.nearby import retain_notes
 

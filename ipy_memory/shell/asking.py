@@ -62,11 +62,12 @@ def _answered(session: MemorySession, found: ToolResult, shown: str, more: list[
 
 def retain(session: MemorySession, parsed: Parsed) -> Result:
     """Store a text, or what stdin says; nothing is stored where anything is wrong with it."""
+    from ipy_memory.privacy import for_memory
     from ipy_memory.redact import redact
     from ipy_memory.tools import check_size, typed_items
 
     text = _stdin_text() if parsed.text == STDIN or not parsed.given else parsed.text
-    items = typed_items(text, parsed.flags)
+    items, left_out = for_memory(typed_items(text, parsed.flags), parsed.flags)
     about_size = check_size(items, yes="yes" in parsed.flags)
     done = session.retain(items)
     receipt = done.receipt
@@ -81,7 +82,7 @@ def retain(session: MemorySession, parsed: Parsed) -> Result:
         }
         for one, item in zip(ids, items, strict=True)
     ]
-    return Result(done.text, {"text": done.text, "items": stored}, (*done.notes, *about_size))
+    return Result(done.text, {"text": done.text, "items": stored}, (*done.notes, *left_out, *about_size))
 
 
 def _stdin_text() -> str:

@@ -90,7 +90,7 @@ def _run(words: Sequence[str]) -> int:
         return _said(f"{PROGRAM} {__version__}")
     command = _command(name)
     allowed = OPTIONS if command.in_magic else _ALWAYS
-    if others := [option for option in options if option not in {one.name for one in allowed}]:
+    if others := [option.shell_name for option in OPTIONS if option.name in options and option not in allowed]:
         raise MagicError(f"%{name} takes no --{others[0]}", hint=f"see {PROGRAM} {name} -h")
     called = f"{PROGRAM} {name}"
     parsed = parse_words(called, (*command.shell_flags, *allowed), rest)
@@ -106,7 +106,7 @@ def _run(words: Sequence[str]) -> int:
     options |= {one.name: parsed.flags[one.name] for one in OPTIONS if one.name in parsed.flags}
     with _opened(options) as session:
         result = HANDLERS[name](session, parsed)
-    return _shown(replace(result, notes=[*result.notes, *_folder_notes(options)]), as_json="json" in options)
+    return _shown(replace(result, notes=[*result.notes, *_folder_notes(options)]), as_json="as-json" in options)
 
 
 def _command(name: str) -> Command:
@@ -141,7 +141,9 @@ def help_page() -> str:
         found = [one for one in SHELL.values() if one.group is group]
         if found:
             lines += ["", f"{group}:", *(f"    {f'{one.name} {one.takes}':<{width}}  {_brief(one)}" for one in found)]
-    shown = [(option.typed(), option.help) for option in OPTIONS] + [("--version", "print the version")]
+    shown = [(option.typed(option.shell_name), option.help) for option in OPTIONS] + [
+        ("--version", "print the version")
+    ]
     width = max(len(left) for left, _ in shown)
     lines += ["", "options of every command:", *(f"    {left:<{width}}  {right}" for left, right in shown)]
     return "\n".join(lines)

@@ -65,6 +65,7 @@ def test_an_item_is_deleted_without_a_trace(outbox: Outbox) -> None:
     assert [path.name for path in outbox.path.parent.iterdir()] == ["outbox.db"]
 
 
+@pytest.mark.claim("Q-11")
 def test_the_file_is_the_users_alone_and_made_with_the_first_item(outbox: Outbox) -> None:
     assert (outbox.items(NOW), outbox.count(), outbox.waiting(SERVER, "omp", NOW, idle())) == ([], 0, [])
     outbox.release(idle())

@@ -436,6 +436,7 @@ def on_a_bad_disk(*refused: str) -> tuple[Bench, Refusing]:
     return bench, outbox
 
 
+@pytest.mark.claim("Q-11")
 def test_what_cannot_be_kept_is_not_acknowledged() -> None:
     bench, outbox = on_a_bad_disk("add")
     with pytest.raises(OutboxError):

@@ -106,6 +106,7 @@ def test_retain_stores_words_and_stdin(own: Program) -> None:
     assert own("retain", "Lunch", "is", "at", "noon.").out == "1 memory stored.\n"
     assert own("retain", stdin="Überstunden ⛅\nzweite Zeile\n".encode()).out == "1 memory stored.\n"
     assert own("retain", "--lines", "-", stdin=b"one line\r\n\ntwo lines\n").out == "2 memories stored.\n"
+    assert own("retain", "--json", "a plain text").data["items"][0]["content"] == "a plain text"
     items = own("retain", "--items", "--json", "--context", "c", stdin=b'[{"content": "an item"}]').data["items"]
     assert [(item["content"], item["context"], item["state"]) for item in items] == [("an item", "c", "stored")]
     found = own("browse", "--json", "--since", "2026-06-02").data["memories"]
@@ -114,6 +115,7 @@ def test_retain_stores_words_and_stdin(own: Program) -> None:
         "Überstunden ⛅\nzweite Zeile",
         "one line\r",
         "two lines",
+        "a plain text",
         "an item",
     }
     assert own("show", items[0]["id"]).out.endswith("\nan item\n")
@@ -130,6 +132,8 @@ def test_retain_stores_words_and_stdin(own: Program) -> None:
         (("--lines",), b"\n\n", "stdin is empty"),
         (("--lines", "--items", "x"), b"", "exclude each other"),
         ((b"caf\xe9",), b"", "not valid UTF-8"),
+        (("password=hunter2-and-more",), b"", "--redact stores it without"),
+        (("<private>all of it</private>",), b"", "nothing to store"),
     ],
 )
 def test_what_cannot_be_stored_is_refused_in_one_line(
@@ -138,6 +142,16 @@ def test_what_cannot_be_stored_is_refused_in_one_line(
     ended = own("retain", *words, stdin=stdin, code=2)
     assert says in ended.err
     assert (ended.out, ended.err.count("\n")) == ("", 1)
+
+
+@pytest.mark.claim("N-03")
+def test_private_parts_and_credentials_are_left_out_and_said(own: Program) -> None:
+    ended = own("retain", "--redact", "--json", "Use <private>my</private> password=hunter2-and-more")
+    assert [item["content"] for item in ended.data["items"]] == ["Use  password=[REDACTED]"]
+    assert ended.data["notes"][:2] == [
+        "1 private part was left out.",
+        "1 part that looked like a credential became [REDACTED].",
+    ]
 
 
 def test_browse_shows_pages_and_filters(program: Program) -> None:

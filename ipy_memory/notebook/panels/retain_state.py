@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from ipy_memory.errors import MagicError, MemoryToolkitError
 from ipy_memory.model import RetainItem
 from ipy_memory.notebook.panels.state import PanelState, count
+from ipy_memory.privacy import for_memory
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.panels.desk import Desk
@@ -83,10 +84,11 @@ class RetainState(PanelState):
         """Store a text as one item; raises if it was not stored."""
         if not text.strip():
             raise MagicError("there is no text yet", hint="type what to remember")
-        result = self.desk.session.retain([RetainItem(text, context.strip() or None)])
+        items, left_out = for_memory([RetainItem(text, context.strip() or None)], {})
+        result = self.desk.session.retain(items)
         self.stored += 1
         self.desk.changed()
-        self.say(" ".join([result.text, *result.notes]))
+        self.say(" ".join([result.text, *result.notes, *left_out]))
 
     def reread(self) -> None:
         """Look at the queue."""

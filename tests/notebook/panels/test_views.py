@@ -155,6 +155,19 @@ def test_what_is_typed_is_retained(desk: Desk, session: MemorySession) -> None:
     assert "  The build takes nine minutes.  " in found
 
 
+@pytest.mark.claim("N-03")
+def test_private_parts_are_left_out_and_a_credential_stays_in_the_box(desk: Desk) -> None:
+    panel = RetainView(RetainState(desk))
+    panel.text.set_state({"value": "a lighthouse <private>at home</private>"})
+    panel.store.click()
+    assert panel.status.text == "1 memory stored. 1 private part was left out."
+    panel.text.set_state({"value": "password=hunter2-and-more"})
+    panel.store.click()
+    assert panel.status.failed
+    assert "%retain --redact" in panel.status.text
+    assert panel.text.value == "password=hunter2-and-more"
+
+
 @pytest.mark.claim("T-06")
 def test_what_was_not_stored_is_an_error_and_stays_in_the_box(
     desk: Desk, session: MemorySession, monkeypatch: pytest.MonkeyPatch
