@@ -215,6 +215,16 @@ class Counting(Protocol):
     counting: bool
 
 
+@runtime_checkable
+class Retaining(Protocol):
+    """A backend that knows why its latest automatic retention failed; ``None`` where it did not."""
+
+    @property
+    def unretained(self) -> str | None:
+        """The reason, in words."""
+        ...
+
+
 class Prepared(Protocol):
     """A first turn's block, prepared but not yet taken as done (A-03)."""
 

@@ -19,6 +19,7 @@ from ipy_memory.backends import (
     FileKeeping,
     LivingBackend,
     Movable,
+    Retaining,
     follow_settings,
     resolve_backend,
 )
@@ -323,6 +324,11 @@ class SessionLife:
         """Retain what is not yet retained, whatever the cadence; nothing while memory is paused."""
         if (backend := self.active_backend) and not self.paused:
             backend.force_retain(self._pause.kept(self._log(messages)))
+
+    @property
+    def unretained(self) -> str | None:
+        """Why the latest automatic retention failed; ``None`` where it did not."""
+        return self.backend.unretained if isinstance(self.backend, Retaining) else None
 
     def enqueue(self, messages: Sequence[Message] | None = None) -> None:
         """Force retention and consolidation (A-12); refused while memory is paused."""

@@ -351,6 +351,11 @@ class HindsightBackend:
         query = compose_query(latest, messages, self.config.recall_context_turns)
         return cut_query(query, latest, self.config.recall_max_query_chars)
 
+    @property
+    def unretained(self) -> str | None:
+        """Why the latest automatic retention failed; ``None`` where it did not."""
+        return self.retention.failure
+
     def end_turn(self, messages: Sequence[Message]) -> None:
         """Send the queue, retain when it is time, refresh old models (A-06, B-04, Q-10)."""
         self.flush()

@@ -125,6 +125,8 @@ class AutoRetention:
         self._window: str | None = None
         self._due_from: float | None = None
         self.last_turn = 0
+        self.failure: str | None = None
+        """Why the latest retention failed; nothing where it did not."""
 
     def reset(self) -> None:
         """Forget what was retained, as after a rewind."""
@@ -159,13 +161,13 @@ class AutoRetention:
             self._retain(messages, session_id, user_turns(messages) - self.last_turn + config.retain_overlap_turns)
 
     def _retain(self, messages: Sequence[Message], session_id: str, window: float) -> None:
+        self.failure = None
         try:
             self._send(messages, session_id, window)
         except MemoryToolkitError as error:
             self._window = None
-            log.warning(
-                "Hindsight: automatic retention in bank %s failed: %s", self._service.bank, safe_line(f"{error}")
-            )
+            self.failure = safe_line(f"{error}")
+            log.warning("Hindsight: automatic retention in bank %s failed: %s", self._service.bank, self.failure)
 
     def _send(self, messages: Sequence[Message], session_id: str, window: float) -> None:
         now = self._clock.now_ms()

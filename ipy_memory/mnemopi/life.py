@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import js, text, turns
-from ipy_memory.errors import BankError, BusyBankError, MemoryToolkitError
+from ipy_memory.errors import BankError, BusyBankError, MemoryToolkitError, safe_line
 from ipy_memory.mnemopi import reports
 from ipy_memory.mnemopi.alias import MnemopiChild
 from ipy_memory.mnemopi.backend import MnemopiBackend
@@ -65,6 +65,7 @@ class MnemopiSession(MnemopiBackend):
         self.token_limit = token_limit or (lambda: self.config.injection_token_limit)
         self.started = False
         self.first_turn_done = False
+        self.unretained: str | None = None
         self._retention: Retention | None = None
         self._begin = 0
 
@@ -361,7 +362,9 @@ class MnemopiSession(MnemopiBackend):
         return found
 
     def _quietly(self, retain: Callable[[], object]) -> None:
+        self.unretained = None
         try:
             retain()
         except MemoryToolkitError as error:
+            self.unretained = safe_line(f"{error}")
             log.warning("Mnemopi: automatic retention failed: bank=%s error=%s", self.retain_bank, error)

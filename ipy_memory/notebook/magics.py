@@ -255,11 +255,18 @@ class MemoryMagics(Magics):
         """Return what takes note of how many of how many are done in the magic that runs."""
         return self._progress.of(what) if self._progress is not None else lambda _done, _total: None
 
-    def end_recording(self) -> None:
-        """Take no further cells; harmless when none are taken."""
+    def end_recording(self, *, told: bool = False) -> None:
+        """Take no further cells; harmless when none are taken. What was not stored is a notice, if it is not told."""
         recorder, self.recorder = self.recorder, None
         if recorder is not None:
             recorder.end()
+            if recorder.problem and not told:
+                from ipy_memory.session_turns import OWN_SOURCE, Notice
+
+                message = f"The last recorded cells were not stored: {recorder.problem}"
+                self._held.append(Notice("warning", message, OWN_SOURCE))
+                if self._progress is None:
+                    self._show(self._held)
 
     def hold_notices(self) -> None:
         """Keep for the end of the magic what the session has to say, which its first answer would add to its notes."""

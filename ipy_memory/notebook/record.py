@@ -140,6 +140,11 @@ class Recorder:
             self._shell.events.register("post_run_cell", self._after)
             self._on = True
 
+    @property
+    def problem(self) -> str | None:
+        """Why the latest of the cells were not stored; ``None`` where they were."""
+        return self._writer.problem
+
     def end(self) -> None:
         """Take no further cell, and retain what is not yet retained; harmless when repeated."""
         if self._on:

@@ -33,10 +33,16 @@ class TurnWriter:
     ----------
     session
         Its conversation is retained.
+
+    Attributes
+    ----------
+    problem : str or None
+        Why the latest end of a turn was not retained; a retention that succeeds later includes it.
     """
 
     def __init__(self, session: MemorySession) -> None:
         self._session = session
+        self.problem: str | None = None
         self._cancels = (
             process.at_exit(self._at_exit, early=True),
             process.after_fork_in_child(self._begin),
@@ -79,12 +85,13 @@ class TurnWriter:
                 self._changed.wait_for(lambda: self._waiting or self._ending)
                 count = self._waiting.popleft() if self._waiting else None
             try:
-                if count is None:
-                    if self._session.settings.get(f"{self._session.chosen}.autoRetain"):
-                        self._session.force_retain()
-                else:
+                if count is not None:
                     self._session.end_turn(self._session.messages[:count])
+                elif self._session.settings.get(f"{self._session.chosen}.autoRetain"):
+                    self._session.force_retain()
+                self.problem = self._session.unretained
             except Exception as error:  # noqa: BLE001  the next turn tries again
+                self.problem = type(error).__name__
                 _log.warning("recorded turns were not retained: %s", type(error).__name__)
             if count is None:
                 self._over.set()

@@ -38,30 +38,42 @@ def recall(session: MemorySession, parsed: Parsed) -> Result:
         as_agent_start="as-agent-start" in flags,
         traces=traces,
     )
+    near = _near(session, parsed, len(found.hits))
     if traces is None:
-        return _answered(session, found, found.text, [{} for _ in found.hits])
+        return _answered(session, found, found.text, [{} for _ in found.hits], near)
     from ipy_memory.inspect.explain import account_of, reason
 
     reasons = [reason(hit, account_of(hit, traces)) for hit in found.hits]
     rows = [(hit.id, hit.bank, f"{hit.score}", why) for hit, why in zip(found.hits, reasons, strict=True)]
     shown = f"{found.text}\n\n{table(('id', 'bank', 'score', 'reason'), rows, '')}" if rows else found.text
-    return _answered(session, found, shown, [{"reason": why} for why in reasons])
+    return _answered(session, found, shown, [{"reason": why} for why in reasons], near)
 
 
 def reflect(session: MemorySession, parsed: Parsed) -> Result:
     """Answer a question from memory as a whole."""
     flags = parsed.flags
     found = session.reflect(parsed.text, flags.get("context"), touch="no-touch" not in flags, bank=flags.get("bank"))
-    return _answered(session, found, found.text, [{} for _ in found.hits])
+    near = _near(session, parsed, len(found.hits))
+    return _answered(session, found, found.text, [{} for _ in found.hits], near)
 
 
-def _answered(session: MemorySession, found: ToolResult, shown: str, more: list[dict[str, Any]]) -> Result:
+def _near(session: MemorySession, parsed: Parsed, hits: int) -> list[str]:
+    """Return what to say of banks near by, where the session's own gives nothing."""
+    from ipy_memory.inspect.nearby import recall_notes
+
+    return [] if "bank" in parsed.flags else recall_notes(session, parsed.text, parsed.flags.get("limit"), hits=hits)
+
+
+def _answered(
+    session: MemorySession, found: ToolResult, shown: str, more: list[dict[str, Any]], near: list[str]
+) -> Result:
     hits = [hit_record(hit, session.clock.tz, **extra) for hit, extra in zip(found.hits, more, strict=True)]
-    return Result(shown, {"text": found.text, "hits": hits}, found.notes)
+    return Result(shown, {"text": found.text, "hits": hits}, (*found.notes, *near))
 
 
 def retain(session: MemorySession, parsed: Parsed) -> Result:
     """Store a text, or what stdin says; nothing is stored where anything is wrong with it."""
+    from ipy_memory.inspect.nearby import retain_notes
     from ipy_memory.privacy import for_memory
     from ipy_memory.redact import redact
     from ipy_memory.tools import check_size, typed_items
@@ -82,7 +94,10 @@ def retain(session: MemorySession, parsed: Parsed) -> Result:
         }
         for one, item in zip(ids, items, strict=True)
     ]
-    return Result(done.text, {"text": done.text, "items": stored}, (*done.notes, *left_out, *about_size))
+    notes = [*done.notes, *left_out, *about_size]
+    if receipt is not None and receipt.new_bank:
+        notes += retain_notes(session)
+    return Result(done.text, {"text": done.text, "items": stored}, notes)
 
 
 def _stdin_text() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +25,8 @@ INTERRUPTED, PIPE_CLOSED = 130, 141
 """Exit codes as a shell gives them for a process that ended by SIGINT or SIGPIPE."""
 
 _CHOICES = re.compile(r"%memory (?:use (?P<backend>mnemopi|hindsight)|scope (?P<scope>[\w-]+))")
+_REBIND = re.compile(r"%memory rebind (?P<folder>.+)\Z")
+_PLAIN_WORD = re.compile(r"~?[\w@%+=:,./-]*", re.ASCII)
 _MAGIC = re.compile(r"%(?:memory )?(?P<name>[a-z]+)\b")
 _STEERING_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
@@ -64,8 +67,14 @@ def json_text(data: Mapping[str, Any]) -> str:
 
 def in_shell_words(text: str) -> str:
     """Return a sentence that names magics with the commands and options of the program in their place."""
+    text = _REBIND.sub(lambda found: f"--cwd {_word(found['folder'])}", text)
     text = _CHOICES.sub(lambda found: f"--{found.lastgroup} {found[found.lastgroup or 0]}", text)
     return _MAGIC.sub(lambda found: f"{PROGRAM} {found['name']}" if found["name"] in SHELL else found[0], text)
+
+
+def _word(text: str) -> str:
+    """Return a text as a shell takes it for one word; the program itself expands a ``~`` within quotes."""
+    return text if _PLAIN_WORD.fullmatch(text) else shlex.quote(text)
 
 
 class PipeClosedError(Exception):

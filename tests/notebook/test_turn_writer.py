@@ -188,6 +188,55 @@ def test_cells_do_not_wait_for_a_locked_bank(bare: Notebook, tmp_path: Path) -> 
     assert "x + 2" in transcripts(tmp_path)[-1]
 
 
+# ---- what was not stored
+
+
+@pytest.mark.parametrize("end", ["record off", "use mnemopi", "unload"])
+def test_the_end_says_when_a_server_did_not_take_the_last_cells(
+    recording: Notebook, stub: StubServer, end: str
+) -> None:
+    stub.answer_with([{"method": "POST", "status": 503, "body": {"detail": "overloaded"}}])
+    recording.run("secret = 'a word of the cell'")
+    if end == "record off":
+        shown = recording.run("%memory record off").outputs[0]["text/plain"]
+        assert shown.startswith("Recording is off; 1 cell taken. The last of them were not stored: ")
+    else:
+        ran = recording.run("%unload_ext ipy_memory" if end == "unload" else f"%memory {end}")
+        shown = ran.stderr
+        assert "ipy_memory: The last recorded cells were not stored: " in shown
+    assert "retain failed: overloaded" in shown
+    assert "a word of the cell" not in shown
+
+
+def test_a_later_success_includes_what_failed(recording: Notebook, stub: StubServer) -> None:
+    stub.answer_with([{"method": "POST", "status": 503, "times": 1}])
+    recording.run("first = 1")
+    until(lambda: documents(stub))
+    until(lambda: "not stored" in recording.run("%memory record status").outputs[0]["text/plain"])
+    stub.answer_with([])
+    recording.run("second = 2")
+    assert recording.run("%memory record off").outputs[0]["text/plain"] == "Recording is off; 2 cells taken."
+    assert "first = 1" in documents(stub)[-1]
+
+
+def test_the_end_says_when_a_bank_did_not_take_the_last_cells(
+    bare: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ipy_memory.mnemopi.life.BUSY_MS", 100)
+    bare.magics.world = {"env": {"HOME": str(tmp_path)}, "clock": FixedClock(0), "ids": FixedIds()}
+    bare.magics.cwd, bare.magics.agent_dir = "/proj/shop", str(tmp_path)
+    bare.magics.database = str(tmp_path / "mem" / "mnemopi.db")
+    bare.run("%memory use mnemopi\n%retain The deploy target is fly.io.\n%memory record on")
+    [bank] = (tmp_path / "mem").rglob("mnemopi.db")
+    with closing(sqlite3.connect(bank, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        bare.run("x = 1")
+        shown = bare.run("%memory record off").outputs[0]["text/plain"]
+    assert shown.startswith("Recording is off; 1 cell taken. The last of them were not stored: ")
+    assert shown.endswith("database is locked")
+    assert transcripts(tmp_path) == []
+
+
 # ---- the writer itself
 
 
@@ -195,6 +244,7 @@ class Conversation:
     """A session that notes how many messages each end of a turn had."""
 
     chosen = "mnemopi"
+    unretained = None
 
     def __init__(self) -> None:
         self.settings = Settings()

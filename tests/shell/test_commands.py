@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -304,3 +305,25 @@ def test_help_lists_the_commands_by_what_they_are_for(program: Program) -> None:
     assert program("recall", "-h").out == program("recall", "deploy", "--help").out
     assert "--stored-from PATH" in program("browse", "-h").out
     assert program("--version", cwd=None).out.startswith("ipy-memory 0.")
+
+
+@pytest.mark.parametrize("name", ["shop", "my shop"])
+def test_an_answer_without_hits_names_the_banks_near_by(own: Program, tmp_path: Path, name: str) -> None:
+    """C19: the exact text stays on stdout, the note and the command to go there are on stderr."""
+    project, below = tmp_path / name, tmp_path / name / "notebooks"
+    below.mkdir(parents=True)
+    own("retain", "The lighthouse is green", cwd=str(project))
+    ended = own("recall", "lighthouse", cwd=str(below))
+    assert ended.out == "No relevant memories found.\n"
+    *_, missing, other = ended.err.splitlines()  # first, what the agent will consolidate in the shared bank
+    assert missing.endswith("/notebooks has no file yet.")
+    assert "has 1 memory and 1 hit for this query. To go there: --cwd " in other
+    there = shlex.split(other.partition("To go there: ")[2])
+    assert "The lighthouse is green" in own(*there, "recall", "lighthouse", cwd=None).out
+    assert other.removeprefix("Note: ") in own("recall", "--json", "lighthouse", cwd=str(below)).data["notes"]
+    assert "no file yet" in own("reflect", "lighthouse", cwd=str(below)).err
+    assert "To go there" not in own("recall", "--bank", "default", "lighthouse", cwd=str(below)).err
+    made = own("retain", "A quokka of the notebook", cwd=str(below)).err.splitlines()
+    assert made[0].startswith("Note: This made a new bank")
+    assert made[1].startswith("Note: Bank ")
+    assert "To go there" not in own("recall", "quokka", cwd=str(below)).err

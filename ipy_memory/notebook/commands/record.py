@@ -11,6 +11,7 @@ from ipy_memory.notebook.commands import handles
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
+    from ipy_memory.notebook.record import Recorder
     from ipy_memory.notebook.result import TextResult
     from ipy_memory.session import MemorySession
 
@@ -34,10 +35,14 @@ def record(magics: MemoryMagics, parsed: Parsed) -> TextResult:
             magics.recorder.begin()
         return TextResult(f"From the next cell on, {where}\n`%memory record off` ends it.")
     if action == "off":
-        magics.end_recording()
-        return TextResult("Recording is off." if recorder is None else f"Recording is off; {_taken(recorder.cells)}.")
+        magics.end_recording(told=True)
+        if recorder is None:
+            return TextResult("Recording is off.")
+        return TextResult(f"Recording is off; {_taken(recorder.cells)}.{_missing(recorder)}")
     if action == "status":
-        state = "Recording is off." if recorder is None else f"Recording is on; {_taken(recorder.cells)} so far."
+        state = "Recording is off."
+        if recorder is not None:
+            state = f"Recording is on; {_taken(recorder.cells)} so far.{_missing(recorder)}"
         return TextResult(f"{state} Memory is paused: no cell is taken." if session.paused else state)
     messages = session.messages if recorder else recording.latest_cells(magics.shell, PREVIEW_CELLS)
     shown = recording.preview(messages) or "(nothing yet)"
@@ -68,6 +73,11 @@ def destination(session: MemorySession) -> str:
         f"({place}).\nThis extension's magics, what they show and recalled memories are left out; credentials are "
         "redacted."
     )
+
+
+def _missing(recorder: Recorder) -> str:
+    """Return what to add where the latest cells were not stored."""
+    return f" The last of them were not stored: {recorder.problem}" if recorder.problem else ""
 
 
 def _taken(cells: int) -> str:
