@@ -11,6 +11,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pandas import DataFrame, Series
+from pandas.api.typing import Expanding, ExponentialMovingWindow, Rolling
 
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.escape import escaped_page, escaped_value, visible
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 # These make plain pandas objects even of a subclass.
 _FRAME_METHODS = ("describe", "value_counts", "mode", "corr", "cov", "apply", "agg", "aggregate", "map")
 _SERIES_METHODS = ("describe", "value_counts", "mode", "apply", "agg", "aggregate", "map")
+_PAIRWISE = ("corr", "cov")
+_WINDOW_METHODS = ("rolling", "expanding", "ewm")
 _ACCESSORS = ("str", "cat", "dt", "list", "struct", "sparse")
 
 
@@ -78,6 +81,27 @@ class _SafeAccessor:
 
     def __dir__(self) -> list[str]:
         return dir(self._plain)
+
+
+def _safe_window(kind: Any) -> Any:
+    """Return a class of windows whose pairwise statistics are safe objects, as all others are by themselves."""
+    statistics = {name: _keeping_safe(getattr(kind, name)) for name in _PAIRWISE}
+    return type(f"Safe{kind.__name__}", (kind,), statistics)
+
+
+_WINDOWS = {kind: _safe_window(kind) for kind in (Rolling, Expanding, ExponentialMovingWindow)}
+
+
+def _giving_safe_windows(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method of pandas return a window of ours; it is one of pandas too, and stays one when it is narrowed."""
+
+    @wraps(method)
+    def call(*given: Any, **named: Any) -> Any:
+        window = method(*given, **named)
+        window.__class__ = _WINDOWS.get(type(window), type(window))
+        return window
+
+    return call
 
 
 def _accessor(kind: Any) -> property:
@@ -187,6 +211,9 @@ for _name in _FRAME_METHODS:
     setattr(SafeFrame, _name, _keeping_safe(getattr(DataFrame, _name)))
 for _name in _SERIES_METHODS:
     setattr(SafeSeries, _name, _keeping_safe(getattr(Series, _name)))
+for _name in _WINDOW_METHODS:
+    setattr(SafeFrame, _name, _giving_safe_windows(getattr(DataFrame, _name)))
+    setattr(SafeSeries, _name, _giving_safe_windows(getattr(Series, _name)))
 for _name in _ACCESSORS:  # on the class of pandas this is the accessor's own class
     if hasattr(Series, _name):
         setattr(SafeSeries, _name, _accessor(getattr(Series, _name)))

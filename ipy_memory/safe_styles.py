@@ -11,6 +11,7 @@ from typing import Any
 from pandas import DataFrame
 from pandas.io.formats.style import Styler
 
+from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.escape import css_text, escaped, escaped_value, latex_text, visible
 from ipy_memory.frame_files import for_workbook, write_workbook
 
@@ -56,6 +57,20 @@ class SafeStyler(Styler):
     def relabel_index(self, labels: Any, *given: Any, **named: Any) -> Any:
         """Relabel as pandas does; labels are escaped."""
         return super().relabel_index([_label(label) for label in labels], *given, **named)
+
+    def concat(self, other: Styler) -> Any:
+        """Append another styled frame as pandas does.
+
+        Raises
+        ------
+        MemoryToolkitError
+            The other one is not of this class: its text would be markup.
+        """
+        if not isinstance(other, SafeStyler):
+            raise MemoryToolkitError(
+                "The text of a Styler of pandas would be markup.", hint="append ipy_memory.safe(frame).style instead"
+            )
+        return super().concat(other)
 
     def set_tooltips(self, ttips: DataFrame, *given: Any, **named: Any) -> Styler:
         """Show tool tips as pandas does, their text escaped."""

@@ -24,6 +24,8 @@ from ipy_memory.model import Hit, Memory, RetainItem, ToolResult
 from ipy_memory.safe_frames import SafeFrame, SafeSeries, safe
 from tests.notebook.pages import Reader
 
+SECURITY = Path(__file__).parents[1] / "docs" / "security.md"
+
 PAYLOADS = [
     "<script>fired()</script>",
     "<img src=y onerror=fired()>",
@@ -420,3 +422,62 @@ def test_only_styling_needs_jinja2() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "1", "True"]
+
+
+WINDOWS: dict[str, Path_] = {
+    "rolling": lambda f: f.rolling(2),
+    "expanding": lambda f: f.expanding(),
+    "weighted": lambda f: f.ewm(1),
+}
+NUMBERS: dict[str, Path_] = {
+    "correlation": lambda w: w.corr(),
+    "covariance": lambda w: w.cov(),
+    "one column": lambda w: w["one"].corr(),
+    "a column by name": lambda w: w.one.cov().to_frame("one"),
+    "several columns": lambda w: w[["one"]].corr(),
+    "mean": lambda w: w.mean(),
+    "several": lambda w: w.agg(["mean", "sum"]),
+}
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_what_windows_give_is_as_safe(window: str, number: str) -> None:
+    frame = safe(pd.DataFrame({"one": range(len(PAYLOADS)), "two": 1.0}, index=PAYLOADS))
+    frame = frame.assign(**{PAYLOADS[0]: 2.0})
+    made = WINDOWS[window](frame)
+    assert isinstance(made, type(WINDOWS[window](pd.DataFrame(frame))))
+    given = NUMBERS[number](made)
+    assert isinstance(given, SafeFrame | SafeSeries)
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(given), pd.DataFrame(NUMBERS[number](WINDOWS[window](pd.DataFrame(frame))))
+    )
+    assert isinstance(WINDOWS[window](frame["two"]).corr(frame["two"]), SafeSeries)
+
+
+def test_a_plain_style_is_not_appended() -> None:
+    frame = safe(pd.DataFrame({"a": ["<b>"]}))
+    with pytest.raises(MemoryToolkitError, match="would be markup") as caught:
+        frame.style.concat(pd.DataFrame({"a": ["<i>"]}).style)
+    assert "ipy_memory.safe" in (caught.value.hint or "")
+    shown = frame.style.concat(safe(pd.DataFrame({"a": ["<i>"]})).style).to_html()
+    assert "<i>" not in shown
+    assert "&lt;i&gt;" in shown
+
+
+def test_labels_by_themselves_are_shown_by_number_on_request() -> None:
+    """The page of security names what prints them as they are."""
+    frame = safe(pd.DataFrame({"\x1b[31m": [1]}, index=["\x1b[32m"]))
+    for labels in (frame.index, frame.columns):
+        assert "\x1b" not in repr(safe(labels.to_series()))
+        assert "U+001B" in repr(safe(labels.to_series()))
+    page = SECURITY.read_text(encoding="utf-8")
+    assert "`ipy_memory.safe(frame.index.to_series())` shows them by number" in page
+
+
+def test_what_a_user_gives_as_markup_stays_markup() -> None:
+    frame = safe(pd.DataFrame({"a": ["<b>", None]}))
+    shown = frame.style.format(na_rep="<i>none</i>").to_html()
+    assert "<i>none</i>" in shown
+    assert "&lt;b&gt;" in shown
+    assert "na_rep" in SECURITY.read_text(encoding="utf-8")
