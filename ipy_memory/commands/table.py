@@ -302,6 +302,7 @@ _SERVER = (
             Flag("drop", "delete items that are not to be sent: their numbers with commas between, or all", "ITEMS"),
             Flag("yes", "with --drop: really do it"),
         ),
+        in_shell=True,
     ),
     Command(
         "flush",
@@ -309,6 +310,7 @@ _SERVER = (
         "Send the Hindsight queue now, or finish background work on local banks.",
         Group.SERVER,
         flags=_RESEND,
+        in_shell=True,
     ),
     Command(
         "operations",
@@ -316,6 +318,7 @@ _SERVER = (
         "Show the work that the Hindsight server took on, and what came of it.",
         Group.SERVER,
         flags=(_PAGE,),
+        in_shell=True,
     ),
     Command(
         "mm",
@@ -424,7 +427,7 @@ _ADMIN = (
     Command(
         "doctor",
         "",
-        "Check the banks (file, schema, full-text indexes, vectors, orphaned rows) and optionally repair them.",
+        "Check (and with --repair, repair) the banks: file, schema, indexes, vectors, orphans; or the way to a server.",
         Group.ADMIN,
         flags=(_LOCAL_BANK, Flag("repair", "repair what can be repaired, after a copy of the bank")),
         in_shell=True,

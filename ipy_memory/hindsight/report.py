@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import HindsightError, MemoryToolkitError, safe_line
 from ipy_memory.hindsight import overview
 from ipy_memory.hindsight.client import odd_answer
+from ipy_memory.hindsight.outbox import SENDING, WAITING
 from ipy_memory.hindsight.wire import MISSING_BANK_HINT
 from ipy_memory.jsdate import shown_stamp
 
@@ -51,10 +53,25 @@ def stats(backend: HindsightBackend) -> str:
     return "\n".join(safe_line(line) for line in lines)
 
 
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What one part of the way to a bank says, and whether it is well."""
+
+    name: str
+    said: str
+    good: bool = True
+
+
 def diagnosis(backend: HindsightBackend) -> str:
     """Return what each part of the way to the bank says, a failing one with its reason; never raises for one."""
+    lines = [f"Hindsight at {backend.service.client.origin}"]
+    return "\n".join(lines + [f"- {one.name}: {one.said}" for one in checks(backend)])
+
+
+def checks(backend: HindsightBackend) -> list[Check]:
+    """Ask each part of the way to the bank; one that fails says its reason."""
     client, bank, where = backend.service.client, backend.retain_bank, backend.service.where
-    checks: tuple[tuple[str, Callable[[], str]], ...] = (
+    asked: tuple[tuple[str, Callable[[], str | Check]], ...] = (
         (
             "server",
             lambda: f"version {_shown(_object('version', client.version(), where, 'api_version').get('api_version'))}",
@@ -64,36 +81,42 @@ def diagnosis(backend: HindsightBackend) -> str:
         ("accepted work", lambda: _work(backend)),
         ("queue", lambda: _queue(backend)),
     )
-    lines = [f"Hindsight at {client.origin}"]
-    return "\n".join(lines + [safe_line(f"- {name}: {_told(ask)}") for name, ask in checks])
+    return [_told(name, ask) for name, ask in asked]
 
 
-def _told(ask: Callable[[], str]) -> str:
+def _told(name: str, ask: Callable[[], str | Check]) -> Check:
     try:
-        return ask()
+        said = ask()
     except MemoryToolkitError as error:
         if isinstance(error, HindsightError) and error.status_code == 404 and error.hint == MISSING_BANK_HINT:
-            return NOT_THERE
+            return Check(name, NOT_THERE)
         hint = f" – {error.hint}" if error.hint else ""
-        return f"not well: {error.message}{hint}"
+        return Check(name, safe_line(f"not well: {error.message}{hint}"), good=False)
+    found = said if isinstance(said, Check) else Check(name, said)
+    return replace(found, said=safe_line(found.said))
 
 
-def _work(backend: HindsightBackend) -> str:
+def _work(backend: HindsightBackend) -> Check:
     """Return what came of what the server took on: it may fail after it was accepted."""
     found, _ = overview.operations(backend.service)
     troubled = [one for one in found if one.error or one.status in {"failed", "cancelled"}]
     if not troubled:
-        return "no failure among the newest operations"
-    return f"{len(troubled)} of the {len(found)} newest operations failed or are tried again: see %memory operations"
+        return Check("accepted work", "no failure among the newest operations")
+    said = f"{len(troubled)} of the {len(found)} newest operations failed or are tried again: see %memory operations"
+    return Check("accepted work", said, good=False)
 
 
-def _queue(backend: HindsightBackend) -> str:
-    unsent = len(backend.queue_rows())
-    return f"{unsent} not known to have arrived: see %memory queue" if unsent else "nothing waits"
+def _queue(backend: HindsightBackend) -> Check:
+    rows = backend.queue_rows()
+    if not rows:
+        return Check("queue", "nothing waits")
+    moving = all(row.state in {WAITING, SENDING} for row in rows)
+    return Check("queue", f"{len(rows)} not known to have arrived: see %memory queue", good=moving)
 
 
-def _health(found: Mapping[str, Any]) -> str:
-    return f"{_shown(found.get('status'))}, database {_shown(found.get('database'))}"
+def _health(found: Mapping[str, Any]) -> Check:
+    said = f"{_shown(found.get('status'))}, database {_shown(found.get('database'))}"
+    return Check("health", said, good=found.get("status") == "healthy")
 
 
 def _bank(bank: str, found: Mapping[str, Any]) -> str:

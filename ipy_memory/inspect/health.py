@@ -1,4 +1,4 @@
-"""The banks in scope under the doctor's eyes: what was found, and what a repair did."""
+"""The banks in scope, or the way to a server, under the doctor's eyes: what was found, and what a repair did."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ipy_memory.errors import BankError
-from ipy_memory.inspect.local import chosen_targets, local_backend
+from ipy_memory.errors import BankError, MemoryToolkitError
+from ipy_memory.hindsight.report import Check, checks
+from ipy_memory.inspect.local import chosen_targets, local_backend, server_backend
 from ipy_memory.inspect.versions import version_rows
 from ipy_memory.mnemopi import place
 from ipy_memory.mnemopi.doctor import PARTS, Examination, Repair, examine, repair
@@ -76,21 +77,72 @@ class Health:
         mended = {id(done.before): done.after for done in self.repairs}
         return [mended.get(id(one), one) for one in self.examinations]
 
-    def frame(self) -> DataFrame:
-        """Return the rows as a frame."""
-        from ipy_memory import frames
-
-        rows = self.rows
-        return frames.table(
-            {name: [row[index] for row in rows] for index, name in enumerate(COLUMNS)},
-            dict.fromkeys(COLUMNS, frames.TEXT),
-        )
-
     def _state(self, one: Examination, finding: Finding) -> str:
         if finding.good:
             return GOOD
         mended = next((done.after for done in self.repairs if done.before is one and done.backup), None)
         return FAULT if mended is None or finding in mended.faults else MENDED
+
+
+@dataclass(frozen=True, slots=True)
+class ServerHealth:
+    """What each part of the way to a server's bank said."""
+
+    bank: str
+    checks: tuple[Check, ...]
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """One row for each part that was asked."""
+        return [(self.bank, "server", one.name, GOOD if one.good else FAULT, one.said) for one in self.checks]
+
+    @property
+    def faults(self) -> int:
+        """How many parts are not well."""
+        return sum(not one.good for one in self.checks)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know or do."""
+        if self.faults:
+            return [f"{self.faults} of {len(self.checks)} parts are not well; nothing was changed."]
+        return ["All is well on the way to the server's bank."]
+
+
+def findings_frame(found: Health | ServerHealth) -> DataFrame:
+    """Return the rows of what was found as a frame."""
+    from ipy_memory import frames
+
+    rows = found.rows
+    return frames.table(
+        {name: [row[index] for row in rows] for index, name in enumerate(COLUMNS)},
+        dict.fromkeys(COLUMNS, frames.TEXT),
+    )
+
+
+def examined(
+    session: MemorySession,
+    bank: str | None = None,
+    *,
+    mend: bool = False,
+    progress: Callable[[int, int], object] = lambda *_: None,
+) -> Health | ServerHealth:
+    """Look over the session's banks as :func:`look_over` does, or ask each part of the way to its server.
+
+    Raises
+    ------
+    MemoryToolkitError
+        A bank of a server is to be repaired, or one is named: neither is here.
+    """
+    backend = server_backend(session)
+    if backend is None:
+        return look_over(session, bank, mend=mend, progress=progress)
+    if mend or bank is not None:
+        raise MemoryToolkitError(
+            "A bank on a Hindsight server cannot be examined or repaired from here.",
+            hint="%memory doctor alone asks how the server and this session's bank are",
+        )
+    return ServerHealth(backend.retain_bank, tuple(checks(backend)))
 
 
 def look_over(

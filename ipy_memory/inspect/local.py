@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipy_memory.backends import TITLES
-from ipy_memory.errors import BankError, MemoryToolkitError
+from ipy_memory.errors import BankError, MagicError, MemoryToolkitError
 from ipy_memory.hindsight.alias import HindsightAlias
 from ipy_memory.hindsight.backend import HindsightBackend
 from ipy_memory.mnemopi.backend import MnemopiBackend
@@ -38,6 +38,17 @@ def server_backend(session: MemorySession) -> HindsightBackend | None:
     if isinstance(backend, HindsightAlias):
         return backend.parent
     return backend if isinstance(backend, HindsightBackend) else None
+
+
+def needed_server(session: MemorySession, what: str) -> HindsightBackend:
+    """Return the server's side of a session, or raise an error that says what has none."""
+    found = server_backend(session)
+    if found is None:
+        raise MagicError(
+            f"{what}: only a Hindsight session has that; the backend is {session.chosen}",
+            hint="choose a server with %memory use hindsight",
+        )
+    return found
 
 
 def chosen_targets(backend: MnemopiBackend, bank: str | None) -> list[Target]:

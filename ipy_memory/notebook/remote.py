@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipy_memory.errors import MagicError
-
 if TYPE_CHECKING:
     from ipy_memory.hindsight.backend import HindsightBackend
     from ipy_memory.notebook.magics import MemoryMagics
@@ -14,13 +12,9 @@ if TYPE_CHECKING:
 
 def remote(magics: MemoryMagics, what: str) -> HindsightBackend:
     """Return the session's Hindsight backend, or raise an error that says what has none."""
-    found = remote_if_any(magics)
-    if found is None:
-        raise MagicError(
-            f"{what}: only a Hindsight session has that; the backend is {magics.session.chosen}",
-            hint="choose a server with %memory use hindsight",
-        )
-    return found
+    from ipy_memory.inspect.local import needed_server
+
+    return needed_server(magics.session, what)
 
 
 def remote_if_any(magics: MemoryMagics) -> HindsightBackend | None:

@@ -162,10 +162,11 @@ def doctor(session: MemorySession, parsed: Parsed) -> Result:
     """Check the banks in scope, or one, and repair them on request; faults that are left are an answer of no."""
     from ipy_memory.inspect import health
 
-    found = health.look_over(session, parsed.flags.get("bank"), mend="repair" in parsed.flags)
-    findings = [dict(zip(health.COLUMNS, row, strict=True)) for row in found.rows]
+    found = health.examined(session, parsed.flags.get("bank"), mend="repair" in parsed.flags)
+    rows = [tuple(in_shell_words(cell) for cell in row) for row in found.rows]
+    findings = [dict(zip(health.COLUMNS, row, strict=True)) for row in rows]
     data = {"findings": findings, "faults": found.faults}
-    shown = table(health.COLUMNS, found.rows, health.NO_FILE)
+    shown = table(health.COLUMNS, rows, health.NO_FILE)
     return Result(shown, data, found.notes, NO if found.faults else DONE)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ipy_memory.clock import FixedClock
 from ipy_memory.inspect.ageing import ageing_notes, consolidate_now
-from ipy_memory.inspect.health import look_over
+from ipy_memory.inspect.health import findings_frame, look_over
 from ipy_memory.inspect.report import report_text
 from ipy_memory.mnemopi.ageing import RULE
 from ipy_memory.mnemopi.copies import copies_of
@@ -62,7 +62,7 @@ def test_the_doctor_looks_at_every_bank_in_scope_and_mends_on_request(open_here:
     connection.close()
     before = path.read_bytes()
     found = look_over(session)
-    assert found.frame().query("state == 'fault'")[["bank", "part", "what"]].values.tolist() == [
+    assert findings_frame(found).query("state == 'fault'")[["bank", "part", "what"]].values.tolist() == [
         ["default", "index", "fts_working"]
     ]
     assert found.notes == ["1 faults in 2 banks.", "No memories are lost. To mend it: %memory doctor --repair"]
@@ -70,7 +70,7 @@ def test_the_doctor_looks_at_every_bank_in_scope_and_mends_on_request(open_here:
     told: list[tuple[int, int]] = []
     mended = look_over(session, "default", mend=True, progress=lambda *done: told.append(done))
     assert told == [(5, 5)]
-    assert mended.frame().query("state == 'mended'")["what"].tolist() == ["fts_working"]
+    assert findings_frame(mended).query("state == 'mended'")["what"].tolist() == ["fts_working"]
     assert [note.partition(":")[0] for note in mended.notes] == [
         "Copy of the bank",
         "default",

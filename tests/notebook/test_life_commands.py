@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ipy_memory.clock import FixedClock, FixedIds
-from ipy_memory.errors import HindsightError, MagicError, OutboxError
+from ipy_memory.errors import HindsightError, MagicError, MemoryToolkitError, OutboxError
 from tests.hindsight.stub import StubServer, confirmed
 from tests.notebook.conftest import Notebook
 from tests.notebook.test_loading import traces
@@ -460,6 +460,19 @@ def test_items_are_dropped_by_number_and_only_after_a_yes(served: Notebook, stub
     assert [item["content"] for item in stub.requests[-1]["body"]["items"]] == ["two"]
     for cell in ("--yes", "--unknown", "--moved-from x", "--drop all --resend"):
         refused(served, f"%memory queue {cell}")
+
+
+def test_the_doctor_asks_each_part_of_the_way_to_the_server(served: Notebook, stub: StubServer) -> None:
+    stub.answer_with([{"url_contains": "/health", "status": 503, "body": {"detail": "warming up"}}])
+    ran = served.run("%memory doctor")
+    assert ran.error is None
+    frame = ran.result
+    assert frame["what"].tolist() == ["server", "health", "bank", "accepted work", "queue"]
+    health = frame[frame["what"] == "health"].iloc[0]
+    assert (health["bank"], health["state"]) == ("omp", "fault")
+    assert "warming up" in health["detail"]
+    assert frame[frame["what"] == "queue"].iloc[0]["state"] == "good"
+    assert "cannot be examined or repaired from here" in refused(served, "%memory doctor --repair", MemoryToolkitError)
 
 
 def test_an_outbox_that_cannot_be_used_refuses_and_hides_nothing(

@@ -36,8 +36,10 @@ def doctor(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     from ipy_memory.notebook.result import ListFrame
 
     mend = "repair" in parsed.flags
-    found = health.look_over(magics.session, parsed.flags.get("bank"), mend=mend, progress=magics.progress("parts"))
-    return ListFrame(found.frame(), health.COLUMNS, notes=found.notes, empty=health.NO_FILE, quiet=parsed.quiet)
+    found = health.examined(magics.session, parsed.flags.get("bank"), mend=mend, progress=magics.progress("parts"))
+    return ListFrame(
+        health.findings_frame(found), health.COLUMNS, notes=found.notes, empty=health.NO_FILE, quiet=parsed.quiet
+    )
 
 
 @handles("consolidate")
