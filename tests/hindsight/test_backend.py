@@ -646,6 +646,20 @@ def test_last_turn_mode_sends_a_window_under_a_name_of_its_own(world: World) -> 
     assert "question 2" not in item["content"]
 
 
+@pytest.mark.claim("A-04", "A-08")
+def test_a_window_includes_what_a_failed_one_should_have_stored(world: World) -> None:
+    world.stub.answer_with([{"method": "PUT"}, {"times": 1, "status": 500}])
+    backend = world.backend(retainMode="last-turn", retainEveryNTurns=2, retainOverlapTurns=0)
+    backend.end_turn(talk(2))
+    backend.end_turn(talk(5))
+    first, second = (body["items"][0]["content"] for body in world.bodies("/memories"))
+    assert "question 1" in first
+    for number in range(1, 5):
+        assert f"question {number}" in second
+    backend.end_turn(talk(7))
+    assert "question 4" not in world.bodies("/memories")[2]["items"][0]["content"]
+
+
 def test_a_forced_window_is_the_usual_one(world: World) -> None:
     world.backend(retainMode="last-turn", retainEveryNTurns=1, retainOverlapTurns=1).force_retain(talk(4))
     content = world.bodies("/memories")[0]["items"][0]["content"]
