@@ -9,10 +9,10 @@ from array import array
 from pathlib import Path
 
 from benchmarks.texts import Texts
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.store.write import retain_items
 from ipy_memory.clock import FixedIds, SystemClock, memory_id
-from ipy_memory.jsdate import iso
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.store import retain_items
+from ipy_memory.jscompat.dates import iso
 from ipy_memory.model import RetainItem
 from tests.interop.vectors import MODEL
 

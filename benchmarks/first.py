@@ -2,9 +2,9 @@
 
 import sys
 
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.recall.single_bank import RecallOptions, recall_enhanced, touch
 from ipy_memory.clock import SystemClock
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.recall import RecallOptions, recall_enhanced, touch
 
 path, name, query = sys.argv[1:]
 with Bank.open(path, name, clock=SystemClock(), create=False) as bank:

@@ -7,14 +7,16 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from benchmarks import banks
 from benchmarks.texts import Texts
 from tests.interop import engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
 Result = dict[str, dict[str, float]]
 """Name of a measure -> who -> number."""

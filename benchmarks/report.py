@@ -6,9 +6,12 @@ import os
 import platform
 import sqlite3
 import statistics
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from benchmarks.measure import Result
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.measure import Result
 
 # Name of a measure -> (what is judged, bound): "ratio" is real / ours and must reach the bound, as "rate" must;
 # "ours" must not exceed it.

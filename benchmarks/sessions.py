@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.banks import BANK
-from benchmarks.texts import Texts
 from ipy_memory import MemorySession, open_session
-from ipy_memory.inspect.banks import banks
+from ipy_memory.explore.banks import banks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from benchmarks.texts import Texts
 
 _PAGE = 1000
 _CALLS = 40

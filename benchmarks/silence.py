@@ -15,16 +15,18 @@ import os
 import shutil
 import sqlite3
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks import banks
 from benchmarks.texts import Texts
 from ipy_memory.clock import SystemClock
-from ipy_memory.jsdate import iso
+from ipy_memory.jscompat.dates import iso
 from tests.services.kernel import Done, Kernel, running
 from tests.services.openai_stub import OpenAIStub
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 ROWS = 10_000
 BOUND = 100

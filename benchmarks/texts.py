@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from itertools import accumulate
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _COMMON = (  # noqa: SIM905
     "the a of to and in is for on with that it as was be by are we this from at or not have use can has will an our"

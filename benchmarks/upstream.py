@@ -11,16 +11,18 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipy_memory.clock import FixedClock
 from tests.conformance.kinds.recall import unpack
 from tests.interop.corpus import Source
 from tests.interop.engine import ROOT, VERSION, Engine, EngineError, install
 from tests.interop.players import START, Theirs, plain, play, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 GOLDEN = ROOT / "tests" / "golden"
 CASES = "engine_recall.json"

@@ -6,16 +6,18 @@ import gc
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.recall.single_bank import RecallOptions, recall_enhanced, touch
+from ipy_memory.backends.mnemopi.store.jobs import drain
+from ipy_memory.backends.mnemopi.store.write import retain_items
 from ipy_memory.clock import SystemClock
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.pending import drain
-from ipy_memory.mnemopi.recall import RecallOptions, recall_enhanced, touch
-from ipy_memory.mnemopi.store import retain_items
 from ipy_memory.model import RetainItem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 
 class Worker:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pdoc.render
 
 import ipy_memory
-from ipy_memory import frames
+from ipy_memory.frames import build
 
 MODULES = (
     "ipy_memory",
@@ -36,7 +36,7 @@ def main(folder: str) -> int:
     warnings.filterwarnings("ignore", message=r".* for ipy_memory\.\S*\.__init__\.")
     for name in ipy_memory.__all__:
         setattr(ipy_memory, name, getattr(ipy_memory, name))  # pdoc does not see what is loaded on first use
-    frames.__all__ = [name for name in frames.__all__ if name != "DataFrame"]  # its pages are pandas' own
+    build.__all__ = [name for name in build.__all__ if name != "DataFrame"]  # its pages are pandas' own
     names = [name if name == "ipy_memory" else f"ipy_memory.{name}" for name in MODULES]
     for name in names:
         importlib.import_module(name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from ipy_memory.safe_frames import safe
+    from ipy_memory.frames.safe import safe
     from ipy_memory.session import MemorySession, open_session
 
 __all__ = ["MemorySession", "load_ipython_extension", "open_session", "safe", "unload_ipython_extension"]
@@ -20,7 +20,7 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         return _version()
     if name == "safe":
-        from ipy_memory.safe_frames import safe
+        from ipy_memory.frames.safe import safe
 
         return safe
     if name not in {"MemorySession", "open_session"}:

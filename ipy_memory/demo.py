@@ -10,16 +10,18 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipy_memory import process
 from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
 from ipy_memory.errors import MagicError, MemoryToolkitError
-from ipy_memory.recorded import Player
+from ipy_memory.replay import Player
 from ipy_memory.session import MemorySession, open_session
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 NOW = "2026-06-01T12:00:00.000Z"
 """Where the clock stands."""

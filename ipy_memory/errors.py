@@ -244,7 +244,7 @@ class OutboxError(MemoryToolkitError):
 class PartlyDoneError(MemoryToolkitError):
     """A change of several memories ended in the middle; the message says what was done and what was not.
 
-    ``done`` is what was done or may have been, for :func:`ipy_memory.inspect.selection.restore_all`.
+    ``done`` is what was done or may have been, for :func:`ipy_memory.explore.selection.restore_all`.
     """
 
     def __init__(self, message: str, done: object = None, *, where: str | None = None, hint: str | None = None) -> None:

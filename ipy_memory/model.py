@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,27 @@ class ToolResult:
         return replace(self, notes=tuple(every), attrs={**self.attrs, "notes": every})
 
     def frame(self) -> Any:
-        """Return the hits as a pandas DataFrame (see :mod:`ipy_memory.frames` for columns and dtypes)."""
-        from ipy_memory.frames import hits_frame
+        """Return the hits as a pandas DataFrame (see :mod:`ipy_memory.frames.build` for columns and dtypes)."""
+        from ipy_memory.frames.build import hits_frame
 
         return hits_frame(self.hits, attrs=self.attrs, notes=self.notes)
+
+
+Vector = list[float]
+
+
+class Embedder(Protocol):
+    """Computes vectors. ``None`` stands for a vector that could not be computed; nothing is raised for it."""
+
+    @property
+    def model(self) -> str:
+        """The name that is stored beside the vectors."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> list[Vector | None]:
+        """Return the vectors of memories, in order."""
+        ...
+
+    def embed_query(self, text: str) -> Vector | None:
+        """Return the vector of a query."""
+        ...

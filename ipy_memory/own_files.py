@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ipy_memory.errors import MemoryToolkitError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 try:
     import fcntl

@@ -5,10 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ipy_memory.errors import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
 _SHOWN = 80

@@ -6,7 +6,6 @@ For the user's own commands; the agent's tool stores what it is given, less what
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,8 @@ from ipy_memory.errors import CredentialError, MagicError
 from ipy_memory.redact import MARK, redact
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from ipy_memory.model import RetainItem
 
 _TAG = re.compile(r"<(/?)private>", re.IGNORECASE)

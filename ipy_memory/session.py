@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from weakref import WeakValueDictionary
 
 from ipy_memory import text
-from ipy_memory.backends import (
+from ipy_memory.backends.base import (
     SUPPORTED,
     TITLES,
     Addressable,
@@ -34,15 +34,16 @@ from ipy_memory.errors import (
     NotInitialisedError,
     NotStoredError,
 )
-from ipy_memory.jsdate import iso
+from ipy_memory.jscompat.dates import iso
 from ipy_memory.model import RetainItem, ToolResult
 from ipy_memory.paths import check_path, here, typed_path
 from ipy_memory.ranking import RANKINGS
 from ipy_memory.scoping.project import resolve_path
 from ipy_memory.session_turns import SETTINGS_SOURCE, Pause, SessionLife, with_absolute_paths
-from ipy_memory.settings import agent_directory, load_settings
-from ipy_memory.settings_sources import read_sources, trust_folder
-from ipy_memory.settings_table import SETTINGS
+from ipy_memory.settings.resolve import agent_directory, load_settings
+from ipy_memory.settings.sources import read_sources, trust_folder
+from ipy_memory.settings.table import SETTINGS
+from ipy_memory.settings.trust import real_folder, remove_trusted
 from ipy_memory.tools import (
     MEMORY_EDIT,
     RECALL,
@@ -58,22 +59,20 @@ from ipy_memory.tools import (
     run_reflect,
     run_retain,
 )
-from ipy_memory.trust import real_folder, remove_trusted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from threading import Event
 
+    from ipy_memory.backends.mnemopi.admin.vectors import Vectors
+    from ipy_memory.backends.mnemopi.embeddings.care import Reindexed
+    from ipy_memory.backends.mnemopi.recall.trace import Trace
+    from ipy_memory.backends.mnemopi.store.edit import Edited, Operation
     from ipy_memory.clock import Clock, IdSource, Timers
-    from ipy_memory.frames import DataFrame
-    from ipy_memory.inspect.why import Verdict
-    from ipy_memory.mnemopi.edit import Edited, Operation
-    from ipy_memory.mnemopi.embeddings import Embedder
-    from ipy_memory.mnemopi.trace import Trace
-    from ipy_memory.mnemopi.vector_care import Reindexed
-    from ipy_memory.mnemopi.vector_report import Vectors
-    from ipy_memory.model import Memory
-    from ipy_memory.settings_sources import Standing
+    from ipy_memory.explore.why import Verdict
+    from ipy_memory.frames.build import DataFrame
+    from ipy_memory.model import Embedder, Memory
+    from ipy_memory.settings.sources import Standing
 
 log = logging.getLogger("ipy_memory")
 
@@ -189,13 +188,13 @@ class MemorySession(SessionLife):
             Ask this one bank, read-only, instead of the scope.
         ranking
             ``"agent"``, or ``"best"``: it finds what the agent misses, and counts nothing
-            (see :func:`ipy_memory.inspect.best.best`).
+            (see :func:`ipy_memory.explore.best.best`).
         as_agent_start
             Answer as the agent does after its next start, which consolidates old memories; from private copies.
         cancel
             Set it from elsewhere to stop the work (R-25).
         traces
-            Receives the local engine's account of each call, for :func:`ipy_memory.inspect.explain.explain`.
+            Receives the local engine's account of each call, for :func:`ipy_memory.explore.explain.explain`.
 
         Returns
         -------
@@ -210,13 +209,13 @@ class MemorySession(SessionLife):
                 hint="leave out the bank and the ranking",
             )
         if ranking == "best":
-            from ipy_memory.inspect.best import best
+            from ipy_memory.explore.best import best
 
             return self._noted(best(self, query, limit=limit, bank=bank, cancel=cancel))
         if ranking not in RANKINGS:
             raise MemoryToolkitError(f"There is no ranking {ranking!r}.", hint=f"choose one of {', '.join(RANKINGS)}")
         if as_agent_start:
-            from ipy_memory.inspect.agent_start import recall_as_agent_start
+            from ipy_memory.explore.agent_start import recall_as_agent_start
 
             return self._noted(recall_as_agent_start(self, query, limit=limit, cancel=cancel, traces=traces))
         backend = self._one_bank(bank) if bank is not None else None
@@ -375,14 +374,14 @@ class MemorySession(SessionLife):
         limit: int | None = 1000,
         offset: int = 0,
     ) -> DataFrame:
-        """Return stored memories as a frame, newest first (see :func:`ipy_memory.inspect.browse.memories`)."""
-        from ipy_memory.inspect.browse import memories
+        """Return stored memories as a frame, newest first (see :func:`ipy_memory.explore.browse.memories`)."""
+        from ipy_memory.explore.browse import memories
 
         return memories(self, bank, where, store=store, limit=limit, offset=offset)
 
     def why(self, id: str, query: str, *, limit: int | None = None) -> Verdict:  # noqa: A002
-        """Tell why a memory comes back for a query, or does not (see :func:`ipy_memory.inspect.why.why`)."""
-        from ipy_memory.inspect.why import why
+        """Tell why a memory comes back for a query, or does not (see :func:`ipy_memory.explore.why.why`)."""
+        from ipy_memory.explore.why import why
 
         return why(self, id, query, limit=limit)
 
@@ -596,12 +595,9 @@ class MemorySession(SessionLife):
         return result.with_notes(notice.text for notice in told)
 
     def _before_start(self, result: ToolResult) -> ToolResult:
-        """Add once what the agent will do to its banks before it answers the same."""
-        if self._told_of_start:
-            return result
-        from ipy_memory.inspect.agent_start import due_at_start
+        """Add what the agent will do to its banks before it recalls."""
+        from ipy_memory.explore.agent_start import due_at_start
 
-        self._told_of_start = True
         due = due_at_start(self)
         return result.with_notes([text.due_at_start(due)]) if due else result
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from ipy_memory.backends import (
+from ipy_memory.backends.base import (
     SUPPORTED,
     Counting,
     Detachable,
@@ -23,23 +22,22 @@ from ipy_memory.backends import (
     follow_settings,
     resolve_backend,
 )
+from ipy_memory.conversation import Message, spoken
 from ipy_memory.credentials import Guard
 from ipy_memory.errors import MemoryToolkitError, NoBackendError, PausedError, safe_line
-from ipy_memory.jsdate import iso
+from ipy_memory.jscompat.dates import iso
 from ipy_memory.paths import check_path, here, typed_path
 from ipy_memory.scoping.project import resolve_path
-from ipy_memory.settings import Settings, load_settings
-from ipy_memory.trust import real_folder
-from ipy_memory.turns import Message, spoken
+from ipy_memory.settings.resolve import Settings, load_settings
+from ipy_memory.settings.trust import real_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from ipy_memory.backends import Prepared
+    from ipy_memory.backends.base import Prepared
     from ipy_memory.clock import Clock, IdSource, Timers
-    from ipy_memory.mnemopi.embeddings import Embedder
-    from ipy_memory.model import Failure
+    from ipy_memory.model import Embedder, Failure
 
 log = logging.getLogger("ipy_memory")
 
@@ -202,7 +200,6 @@ class SessionLife:
         self._trust = trust
         self._trust_folder = settings.standing.folder
         self._told: set[str] = set()
-        self._told_of_start = False
         self._embedder = embedder
         self._completion = completion
         self._begun = False

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from ipy_memory import js
-from ipy_memory.jsdate import minute_stamp
+from ipy_memory.jscompat import strings as js
+from ipy_memory.jscompat.dates import minute_stamp
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from ipy_memory.model import Hit
 
 NO_MEMORIES = "No relevant memories found."

@@ -13,16 +13,16 @@ from operator import index
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ipy_memory import text
-from ipy_memory.backends import SUPPORTED
+from ipy_memory.backends.base import SUPPORTED
 from ipy_memory.errors import MagicError, RecallCancelled, ToolInputError, safe_line
 from ipy_memory.model import Answer, RetainItem, ToolResult
 
 if TYPE_CHECKING:
     from threading import Event
 
-    from ipy_memory.backends import Backend
+    from ipy_memory.backends.base import Backend
+    from ipy_memory.backends.mnemopi.recall.trace import Trace
     from ipy_memory.clock import Clock
-    from ipy_memory.mnemopi.trace import Trace
 
 log = logging.getLogger("ipy_memory")
 

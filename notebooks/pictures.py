@@ -9,15 +9,19 @@ from __future__ import annotations
 import io
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import nbformat
 from PIL import Image
-from playwright.sync_api import Page
 
 from notebooks.refresh import CELL_SECONDS, chosen
 from tests.services.jupyterlab import chromium, running_lab
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from playwright.sync_api import Page
 
 WIDTH = 1280
 """Of the window: with the file browser beside it, a notebook gets 950 pixels of it."""

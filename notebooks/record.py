@@ -12,18 +12,20 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
 from ipy_memory.demo import SERVER_VARIABLE
-from ipy_memory.recorded import FOLDER, JsonHandler
+from ipy_memory.replay import FOLDER, JsonHandler
 from notebooks.refresh import chosen, notebooks, run
 from tests.services.hindsight_server import HindsightServer, default_venv, running_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 ANSWER = "The shop is deployed to Hetzner, region fra, after an announcement in the ops channel."
 """What the server's stand-in for a language model says to every question."""

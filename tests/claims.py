@@ -10,8 +10,11 @@ import ast
 import json
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 BEHAVIOUR = ROOT / "docs" / "behaviour.md"

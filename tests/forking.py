@@ -10,14 +10,16 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ipy_memory.mnemopi import readers
-from ipy_memory.mnemopi.backend import MnemopiBackend
+from ipy_memory.backends.mnemopi import pool as readers
+from ipy_memory.backends.mnemopi.backend import MnemopiBackend
 from ipy_memory.session import MemorySession, open_session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FOLDER = Path(sys.argv[2]) if __name__ == "__main__" else Path()
 ITEMS = 40

@@ -16,11 +16,14 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from py_compile import PycInvalidationMode
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "ipy_memory"
@@ -110,21 +113,21 @@ def golden(*names: str) -> tuple[str, ...]:
 
 PARTS = {
     "texts": Part("text.py", sentences, ("tests/test_text.py", *golden("tools", "backend", "retain"))),
-    "blocks": Part("hindsight/blocks.py", sentences, ("tests/hindsight/test_blocks.py",)),
+    "blocks": Part("backends/hindsight/prompts.py", sentences, ("tests/backends/hindsight/test_prompts.py",)),
     "tools": Part("tools.py", sentences, ("tests/test_tools.py", *golden("tools"))),
     "defaults": Part(
-        "settings_table.py",
+        "settings/table.py",
         defaults,
-        ("tests/test_settings.py", "tests/test_settings_file.py", *golden("settings_defaults")),
+        ("tests/settings/test_resolve.py", "tests/settings/test_yaml_file.py", *golden("settings_defaults")),
     ),
     "scoring": Part(
-        "mnemopi/scoring.py",
+        "backends/mnemopi/recall/scoring.py",
         numbers,
         (
-            "tests/mnemopi/test_scoring.py",
+            "tests/backends/mnemopi/recall/test_scoring.py",
             *golden("recall/timestamps", "recall/dense-mixed", "recall/working-small"),
-            "tests/mnemopi/test_candidates.py",
-            "tests/mnemopi/test_recall.py",
+            "tests/backends/mnemopi/recall/test_candidates.py",
+            "tests/backends/mnemopi/recall/test_single_bank.py",
         ),
     ),
 }
@@ -132,14 +135,14 @@ PARTS = {
 WIDER = (
     "tests/test_text.py",
     "tests/test_tools.py",
-    "tests/test_settings.py",
+    "tests/settings/test_resolve.py",
     "tests/test_golden.py",
-    "tests/mnemopi",
-    "tests/hindsight",
+    "tests/backends/mnemopi",
+    "tests/backends/hindsight",
     "tests/test_session.py",
     "tests/test_session_turns.py",
     "tests/test_session_vectors.py",
-    "tests/inspect",
+    "tests/explore",
     "tests/notebook",
 )
 _TOLD = (0, 1, 2)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ipy_memory.credentials import Guard, shapes
 from ipy_memory.errors import CredentialError
 from ipy_memory.session import MemorySession, open_session
-from tests.hindsight.stub import StubServer
+from tests.backends.hindsight.stub import StubServer
 from tests.services.openai_stub import OpenAIStub
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 SECRET = "hunter2-and-more"
 QUERY = f"why does password={SECRET} fail?"

@@ -12,14 +12,17 @@ import pkgutil
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import ipy_memory
 from docs import magics
 from ipy_memory import MemorySession
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -204,7 +207,7 @@ def test_the_readme_cells_run(tmp_path: Path) -> None:
 
 
 def test_the_backend_of_the_page_is_a_backend() -> None:
-    from ipy_memory.backends import Backend, SessionHooks
+    from ipy_memory.backends.base import Backend, SessionHooks
     from ipy_memory.model import RetainItem
 
     (source,) = _blocks(DOCS / "add-a-backend.md", "python")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ipy_memory.backends.mnemopi.backend import MnemopiBackend
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.store.write import RememberOptions, remember
 from ipy_memory.clock import FixedClock, FixedIds, ProcessIds
 from ipy_memory.commands.grammar import variable
 from ipy_memory.errors import (
@@ -27,16 +29,16 @@ from ipy_memory.errors import (
     SettingsError,
     ToolInputError,
 )
-from ipy_memory.inspect.bank_file import open_bank_file
-from ipy_memory.inspect.health import look_over
-from ipy_memory.inspect.scopes import scope_rows
-from ipy_memory.js import json_text, number_text, round4
-from ipy_memory.mnemopi.backend import MnemopiBackend
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.store import RememberOptions, remember
+from ipy_memory.explore.bank_file import open_bank_file
+from ipy_memory.explore.health import look_over
+from ipy_memory.explore.scopes import scope_rows
+from ipy_memory.jscompat.strings import json_text, number_text, round4
 from ipy_memory.model import RetainItem
 from ipy_memory.paths import check_path, exists
 from ipy_memory.session import MemorySession, open_session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 NOW = "2026-06-01T12:00:00.000Z"
 NO_PATHS = ["a\x00b", "\ud83d", "x" * 5000, "/" + "x/" * 3000]

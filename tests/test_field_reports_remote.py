@@ -10,11 +10,12 @@ import gzip
 import json
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ipy_memory.backends.hindsight.backend import HindsightBackend
+from ipy_memory.backends.hindsight.client import HindsightClient, Item
 from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
 from ipy_memory.errors import (
     BankNotFoundError,
@@ -24,13 +25,14 @@ from ipy_memory.errors import (
     ReadOnlyBankError,
     SettingsError,
 )
-from ipy_memory.hindsight.backend import HindsightBackend
-from ipy_memory.hindsight.client import HindsightClient, Item
-from ipy_memory.inspect.report import report_text
+from ipy_memory.explore.report import report_text
 from ipy_memory.session import MemorySession, open_session
-from ipy_memory.settings_table import SETTINGS
-from tests.hindsight.raw import RawServer, answer, sending
-from tests.hindsight.stub import StubServer, until
+from ipy_memory.settings.table import SETTINGS
+from tests.backends.hindsight.raw import RawServer, answer, sending
+from tests.backends.hindsight.stub import StubServer, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 KEY = "k-" + "e7c1" * 6
 NOW = "2026-06-01T12:00:00.000Z"

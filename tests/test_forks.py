@@ -6,12 +6,14 @@ import json
 import sqlite3
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.forking import ITEMS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 STORED = "1 memory stored."
 

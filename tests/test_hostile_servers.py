@@ -5,26 +5,28 @@ from __future__ import annotations
 import gzip
 import json
 import logging
-import socket
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ipy_memory.backends.hindsight.backend import HindsightBackend
+from ipy_memory.backends.mnemopi.embeddings.index import QueryCache
+from ipy_memory.backends.mnemopi.embeddings.providers import HttpEmbedder
+from ipy_memory.backends.mnemopi.store.llm import RemoteCompletion
 from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
 from ipy_memory.errors import MemoryToolkitError, safe_line
-from ipy_memory.hindsight.backend import HindsightBackend
-from ipy_memory.inspect.report import report_text
-from ipy_memory.mnemopi.completion import RemoteCompletion
-from ipy_memory.mnemopi.embedders import HttpEmbedder
-from ipy_memory.mnemopi.embeddings import QueryCache
+from ipy_memory.explore.report import report_text
 from ipy_memory.session import MemorySession, open_session
-from tests.hindsight.raw import Act, RawServer, answer, sending
+from tests.backends.hindsight.raw import Act, RawServer, answer, sending
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 KEY = "k-" + "e7c1" * 6
 LIMIT_SECONDS = 0.3
@@ -152,8 +154,8 @@ WAYS: dict[str, Act] = {
 @pytest.fixture(autouse=True)
 def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     # What the limits themselves do to the memory is measured in test_http.py.
-    monkeypatch.setattr("ipy_memory.http.MAX_ANSWER_BYTES", 2**22)
-    monkeypatch.setattr("ipy_memory.http.MAX_JSON_PARTS", 50_000)
+    monkeypatch.setattr("ipy_memory.http.exchange.MAX_ANSWER_BYTES", 2**22)
+    monkeypatch.setattr("ipy_memory.http.exchange.MAX_JSON_PARTS", 50_000)
 
 
 @pytest.fixture(params=WAYS)
@@ -240,7 +242,7 @@ def test_an_embedding_endpoint(server: RawServer, caplog: pytest.LogCaptureFixtu
 
 
 def test_a_language_model(server: RawServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ipy_memory.mnemopi.completion.COMPLETION_SECONDS", LIMIT_SECONDS)
+    monkeypatch.setattr("ipy_memory.backends.mnemopi.store.llm.COMPLETION_SECONDS", LIMIT_SECONDS)
     model = RemoteCompletion("m", server.url, KEY)
     assert outcome(lambda: model("a prompt")) is None
     model.close()

@@ -4,65 +4,79 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PACKAGE = Path(__file__).resolve().parent.parent / "ipy_memory"
 
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("letters",),
-    ("js", "errors", "clock", "transport", "process", "route", "sqlite_files"),
-    ("jsdate_forms", "http_failure"),
-    ("jsdate", "collation", "redact", "model", "http", "paths", "own_files", "escape", "tabular"),
-    ("frame_files",),
-    ("safe_styles", "credentials"),
-    ("safe_frames", "privacy"),
-    ("frames", "text", "turns", "settings_table"),
-    ("settings_file", "trust"),
-    ("settings_sources",),
-    ("settings", "bystander"),
+    ("errors", "clock", "process", "sqlite_files"),
+    ("jscompat", "own_files", "paths"),
+    ("http", "redact", "model", "conversation"),
+    ("frames", "credentials", "text"),
+    ("settings", "privacy", "backends.no_hooks"),
     ("scoping", "ranking"),
-    ("mnemopi", "hindsight"),
-    ("backends",),
+    ("backends.mnemopi.config", "backends.mnemopi.legacy"),
+    ("backends.mnemopi.db",),
+    ("backends.mnemopi.embeddings",),
+    ("backends.mnemopi.store",),
+    ("backends.mnemopi.recall", "backends.mnemopi.consolidation"),
+    ("backends.mnemopi.admin", "backends.mnemopi.retention"),
+    ("backends.mnemopi.pool",),
+    ("backends.mnemopi.bank_files",),
+    ("backends.mnemopi.by_id",),
+    ("backends.mnemopi.backend",),
+    ("backends.mnemopi.session", "backends.hindsight"),
+    ("backends.base",),
     ("tools",),
     ("session_turns",),
     ("session",),
-    ("inspect",),
+    ("explore",),
     ("commands",),
     ("notebook",),
-    ("recorded",),
+    ("replay",),
     ("demo",),
     ("shell",),
     ("__main__",),
 )
 """From the ground up. Rooms of one floor do not import each other, the engine's and the service's least of all."""
 
+ROOMS = tuple(sorted((room for floor in FLOORS for room in floor), key=len, reverse=True))
+
 LAZY_UPWARD = {
     ("model", "frames"),
-    ("session", "inspect"),
-    ("__init__", "session"),
-    ("__init__", "safe_frames"),
-    ("__init__", "notebook"),
+    ("session", "explore"),
 }
-"""Doors that open on first use only: ``ToolResult.frame()``, what a session shows of itself, and the front door."""
+"""Doors that open on first use only: ``ToolResult.frame()``, and what a session shows of itself."""
+
+MOST_MODULES = 22
+"""In one folder: more cannot be told apart at a look."""
 
 GUESTS = {
     "IPython": {"notebook", "demo"},
     "ipywidgets": {"notebook"},
     "anywidget": {"notebook"},
     "matplotlib": {"notebook"},
-    "pandas": {"frame_files", "frames", "safe_frames", "safe_styles", "notebook"},
-    "httpx": {"http", "http_failure", "route", "transport"},
+    "pandas": {"frames", "notebook"},
+    "httpx": {"http"},
 }
 """Where a heavy library may be met."""
 
 
-def _modules() -> Iterator[tuple[str, Path]]:
+def _room(name: str) -> str | None:
+    """Return the room of a module, or of what is imported from one; the name is without the package's."""
+    return next((room for room in ROOMS if name == room or name.startswith(f"{room}.")), None)
+
+
+def _modules() -> Iterator[tuple[str | None, Path]]:
     for path in sorted(PACKAGE.rglob("*.py")):
-        yield path.relative_to(PACKAGE).parts[0].removesuffix(".py"), path
+        yield _room(_name(path).removeprefix("ipy_memory.")), path
 
 
 def _imports(path: Path, *, run: bool = False) -> Iterator[str]:
@@ -91,45 +105,53 @@ def _name(path: Path) -> str:
     return ".".join(("ipy_memory", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
 
 
-def _floor(room: str) -> int | None:
-    return next((level for level, rooms in enumerate(FLOORS) if room in rooms), None)
+def _floor(room: str) -> int:
+    return next(level for level, rooms in enumerate(FLOORS) if room in rooms)
 
 
 def test_every_module_has_a_floor() -> None:
-    assert {room for room, _ in _modules() if _floor(room) is None} == {"__init__"}
+    without = {_name(path) for room, path in _modules() if room is None}
+    assert without == {"ipy_memory", "ipy_memory.backends", "ipy_memory.backends.mnemopi"}
 
 
 def test_no_arrow_points_upward() -> None:
     wrong = set()
     for room, path in _modules():
         for name in _imports(path):
-            parts = name.split(".")
-            if parts[0] != "ipy_memory" or len(parts) < 2 or parts[1] == room:
+            other = _room(name.removeprefix("ipy_memory.")) if name.startswith("ipy_memory.") else None
+            if room is None or other in {None, room} or (room, other) in LAZY_UPWARD:
                 continue
-            level, other = _floor(room), _floor(parts[1])
-            if level is None or other is None or (room, parts[1]) in LAZY_UPWARD:
-                continue
-            if other >= level:
-                wrong.add(f"{path.relative_to(PACKAGE)} -> {parts[1]}")
+            if _floor(str(other)) >= _floor(room):
+                wrong.add(f"{path.relative_to(PACKAGE)} -> {other}")
     assert sorted(wrong) == []
 
 
+def test_a_folder_can_be_taken_in_at_a_look() -> None:
+    folders = [PACKAGE, *(path for path in PACKAGE.rglob("*") if path.is_dir())]
+    sizes = {folder.name: len([path for path in folder.glob("*.py") if path.stem != "__init__"]) for folder in folders}
+    assert {name: size for name, size in sizes.items() if size > MOST_MODULES} == {}
+    engine = [path for path in (PACKAGE / "backends" / "mnemopi").iterdir() if not path.stem.startswith("__")]
+    assert len(engine) <= 14
+    assert len([path for path in engine if path.is_dir()]) == 6
+
+
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    named = {_name(path): path for room, path in _modules() if room != "__init__"}
+    named = {_name(path): path for room, path in _modules() if room is not None}
     imported = {
         name: {other for other in _imports(path, run=True) if other in named and other != name}
         for name, path in named.items()
     }
-    imported["ipy_memory.model"].remove("ipy_memory.frames")  # a door that opens on first use
+    imported["ipy_memory.model"].remove("ipy_memory.frames.build")  # a door that opens on first use
     assert set(TopologicalSorter(imported).static_order()) == set(named)
 
 
-@pytest.mark.parametrize("room", ["mnemopi", "hindsight"])
-def test_the_page_names_every_module_once(room: str) -> None:
+@pytest.mark.parametrize("engine", ["mnemopi", "hindsight"])
+def test_the_page_names_every_module_once(engine: str) -> None:
     page = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
-    (table,) = re.findall(rf"^\| `{room}/` \| modules.*\n\| ---.*\n((?:\|.*\n)+)", page, re.MULTILINE)
-    modules = [path.stem for path in (PACKAGE / room).glob("*.py") if path.stem != "__init__"]
-    assert sorted(re.findall(r"`(\w+)`", table)) == sorted(modules)
+    (table,) = re.findall(rf"^\| `{engine}/` \|.*\n\| ---.*\n((?:\|.*\n)+)", page, re.MULTILINE)
+    modules = [path.stem for path in (PACKAGE / "backends" / engine).rglob("*.py") if path.stem != "__init__"]
+    named = [name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[2])]
+    assert sorted(named) == sorted(modules)
 
 
 @pytest.mark.parametrize("guest", sorted(GUESTS))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import stat
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ipy_memory import own_files
 from ipy_memory.errors import MemoryToolkitError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def mode(path: Path) -> int:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
+from ipy_memory.conversation import Message
 from ipy_memory.errors import PausedError
 from ipy_memory.session import MemorySession, open_session
-from ipy_memory.turns import Message
-from tests.hindsight.stub import StubServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.backends.hindsight.stub import StubServer
 
 NOW = "2026-06-01T12:00:00.000Z"
 LINE = "Memory is paused: nothing was stored."

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.store.write import retain_items
 from ipy_memory.clock import FixedClock, FixedIds
+from ipy_memory.conversation import Message
 from ipy_memory.errors import (
     BankNotFoundError,
     MemoryNotFoundError,
@@ -23,11 +25,11 @@ from ipy_memory.errors import (
     SettingsError,
     ToolInputError,
 )
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.store import retain_items
 from ipy_memory.model import RetainItem
 from ipy_memory.session import MemorySession, open_session
-from ipy_memory.turns import Message
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NOW = "2026-06-01T12:00:00.000Z"
 PROJECT = "demo-1atfzjjejbapn"

@@ -5,18 +5,21 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ipy_memory import open_session
 from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
 from ipy_memory.errors import MemoryToolkitError, NoBackendError
-from ipy_memory.session import MemorySession
-from ipy_memory.trust import trusted_folders
-from tests.hindsight.stub import StubServer
+from ipy_memory.settings.trust import trusted_folders
+from tests.backends.hindsight.stub import StubServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from ipy_memory.session import MemorySession
 
 
 class World:

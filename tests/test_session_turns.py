@@ -7,20 +7,22 @@ import linecache
 import sqlite3
 import sys
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import FrameType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
 from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
+from ipy_memory.conversation import Message
 from ipy_memory.errors import MemoryToolkitError, NoBackendError, NotInitialisedError, SettingsError
-from ipy_memory.inspect.bank_file import open_bank_file
+from ipy_memory.explore.bank_file import open_bank_file
 from ipy_memory.session import MemorySession, open_session
-from ipy_memory.turns import Message
-from tests.hindsight.stub import StubServer
+from tests.backends.hindsight.stub import StubServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import FrameType
 
 NOW = "2026-06-01T12:00:00.000Z"
 RESULTS = {"results": [{"id": "1", "text": "The harbour opens at six.", "type": "world"}]}
@@ -277,10 +279,20 @@ class Interrupter:
         return self._trace
 
 
-LIFE = ("/session_turns.py", "mnemopi/life.py", "mnemopi/retention.py")
-REMOTE = ("/session_turns.py", "hindsight/backend.py", "hindsight/retention.py", "hindsight/queue.py")
-ENGINE = ("mnemopi/bank.py", "mnemopi/readers.py", "mnemopi/store.py", "mnemopi/consolidation.py")
-WIRE = ("hindsight/service.py", "hindsight/client.py", "hindsight/snapshot.py")
+LIFE = ("/session_turns.py", "backends/mnemopi/session.py", "backends/mnemopi/retention.py")
+REMOTE = (
+    "/session_turns.py",
+    "backends/hindsight/backend.py",
+    "backends/hindsight/retention.py",
+    "backends/hindsight/queue.py",
+)
+ENGINE = (
+    "backends/mnemopi/db/bank.py",
+    "backends/mnemopi/pool.py",
+    "backends/mnemopi/store/write.py",
+    "backends/mnemopi/consolidation/sleep.py",
+)
+WIRE = ("backends/hindsight/bank.py", "backends/hindsight/client.py", "backends/hindsight/model_cache.py")
 
 
 @pytest.fixture
@@ -694,7 +706,7 @@ def test_a_clear_whose_copy_fails_clears_nothing(world: World, monkeypatch: pyte
     def full(*_: object) -> Path:
         raise MemoryToolkitError("no room")
 
-    monkeypatch.setattr("ipy_memory.mnemopi.clearing.copy_bank", full)
+    monkeypatch.setattr("ipy_memory.backends.mnemopi.store.clear.copy_bank", full)
     with pytest.raises(MemoryToolkitError, match="no room"):
         session.clear()
     assert session.recall("harbour").hits

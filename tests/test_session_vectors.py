@@ -8,18 +8,20 @@ import socket
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ipy_memory.backends.mnemopi.embeddings import index
+from ipy_memory.backends.mnemopi.embeddings.providers import CallableEmbedder
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import EmbeddingError, MemoryToolkitError, MissingFeatureError, ReadOnlyBankError
-from ipy_memory.mnemopi import embeddings
-from ipy_memory.mnemopi.embedders import CallableEmbedder
 from ipy_memory.session import MemorySession, open_session
 from tests.services.openai_stub import OpenAIStub, vector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 NOW = "2026-06-01T12:00:00.000Z"
 ROOT = Path(__file__).parents[1]
@@ -73,14 +75,14 @@ def closed_port() -> str:
 
 @pytest.fixture
 def stub() -> Iterator[OpenAIStub]:
-    embeddings.QUERIES.clear()
+    index.QUERIES.clear()
     with OpenAIStub() as server:
         yield server
 
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ipy_memory.mnemopi.endpoint.RETRY_WAITS", (0.0, 0.0))
+    monkeypatch.setattr("ipy_memory.backends.mnemopi.embeddings.openai_api.RETRY_WAITS", (0.0, 0.0))
 
 
 class TestEndpoint:
@@ -214,7 +216,7 @@ class TestChoice:
     def test_nothing_configured_is_not_in_use_and_says_why(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("ipy_memory.mnemopi.model_files.installed", lambda: False)
+        monkeypatch.setattr("ipy_memory.backends.mnemopi.embeddings.model_files.installed", lambda: False)
         with opened(tmp_path) as session:
             session.retain("one")
             status = {row.name: row.value for row in session.status()}
@@ -230,7 +232,7 @@ class TestChoice:
     def test_stored_vectors_without_an_embedder_are_noted(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("ipy_memory.mnemopi.model_files.installed", lambda: False)
+        monkeypatch.setattr("ipy_memory.backends.mnemopi.embeddings.model_files.installed", lambda: False)
         with opened(tmp_path, numbers(4, "mine")) as session:
             session.retain("one")
         with opened(tmp_path) as session:
@@ -380,11 +382,11 @@ class TestLocalModel:
         import types
 
         monkeypatch.setitem(sys.modules, "fastembed", types.SimpleNamespace(TextEmbedding=TextEmbedding))
-        monkeypatch.setattr("ipy_memory.mnemopi.model_files.installed", lambda: True)
+        monkeypatch.setattr("ipy_memory.backends.mnemopi.embeddings.model_files.installed", lambda: True)
         return seen
 
     def opened(self, folder: Path) -> MemorySession:
-        embeddings.QUERIES.clear()
+        index.QUERIES.clear()
         return opened(folder, env={"FASTEMBED_CACHE_PATH": str(folder / "models")})
 
     @pytest.mark.claim("R-30", "T-12")
@@ -448,7 +450,7 @@ class TestLocalModel:
     def test_without_the_package_or_beside_an_endpoint_nothing_is_fetched(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("ipy_memory.mnemopi.model_files.installed", lambda: False)
+        monkeypatch.setattr("ipy_memory.backends.mnemopi.embeddings.model_files.installed", lambda: False)
         with opened(tmp_path) as session, pytest.raises(MissingFeatureError):
             session.fetch_model()
         with opened(tmp_path, embeddingApiUrl="http://127.0.0.1:1") as session, pytest.raises(EmbeddingError):
@@ -458,7 +460,8 @@ class TestLocalModel:
 
     def test_importing_a_session_imports_no_heavy_guest(self) -> None:
         code = (
-            "import sys, ipy_memory.session, ipy_memory.mnemopi.life, ipy_memory.mnemopi.session_embedder\n"
+            "import sys, ipy_memory.session, ipy_memory.backends.mnemopi.session\n"
+            "import ipy_memory.backends.mnemopi.embeddings.selection\n"
             "assert not {'numpy', 'httpx', 'fastembed', 'onnxruntime'} & set(sys.modules)"
         )
         subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
@@ -554,7 +557,7 @@ class TestRemoteModel:
     def test_the_requests_keys_and_header(self, tmp_path: Path) -> None:
         import httpx
 
-        from ipy_memory.mnemopi.completion import RemoteCompletion
+        from ipy_memory.backends.mnemopi.store.llm import RemoteCompletion
 
         asked: list[httpx.Request] = []
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
-from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.legacy import legacy_banks
+from ipy_memory.backends.mnemopi.store.write import remember
 from ipy_memory.clock import FixedClock
 from ipy_memory.errors import BankError, MemoryToolkitError
-from ipy_memory.inspect.banks import bank_rows
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.store import remember
-from ipy_memory.scoping.legacy import legacy_banks
+from ipy_memory.explore.banks import bank_rows
 from ipy_memory.session import MemorySession, open_session
 from ipy_memory.sqlite_files import named_by, unsafe_neighbour
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 NOW = "2026-06-01T12:00:00.000Z"
 MAGIC = bytes.fromhex("d9d505f920a163d7")

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipy_memory import js, text
+from ipy_memory import text
 from ipy_memory.clock import FixedClock
+from ipy_memory.jscompat import strings as js
 from ipy_memory.model import Hit
 
 NOON = FixedClock("2026-06-01T12:00:59.999Z").now_ms()

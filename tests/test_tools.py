@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -14,6 +13,9 @@ from ipy_memory import tools
 from ipy_memory.clock import FixedClock
 from ipy_memory.errors import RecallCancelled, ToolInputError
 from ipy_memory.model import Answer, Hit, Receipt, RetainItem, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
 class _Backend:

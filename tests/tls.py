@@ -6,11 +6,14 @@ import datetime as dt
 import socket
 import ssl
 import threading
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import trustme
 
-from tests.hindsight.raw import Act, sending
+from tests.backends.hindsight.raw import Act, sending
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Authority:

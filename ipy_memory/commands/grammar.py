@@ -10,14 +10,16 @@ from __future__ import annotations
 import difflib
 import keyword
 import re
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import MagicError
-from ipy_memory.jsdate import covered
+from ipy_memory.jscompat.dates import covered
 from ipy_memory.text import bare_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 PROGRAM = "ipy-memory"
 

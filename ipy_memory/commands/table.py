@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from ipy_memory.backends import SUPPORTED
+from ipy_memory.backends.base import SUPPORTED
 from ipy_memory.commands.grammar import (
     Arity,
     Command,
@@ -15,7 +15,10 @@ from ipy_memory.commands.grammar import (
     variable,
     whole_number,
 )
-from ipy_memory.settings_table import SCOPINGS
+from ipy_memory.settings.table import SCOPINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 BACKENDS = (*SUPPORTED, "off")
 """What a session can choose; the agent knows further backends, which have no tools."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from ipy_memory.backends.mnemopi.admin.stats import shown_path
 from ipy_memory.errors import MemoryToolkitError
-from ipy_memory.mnemopi.reports import shown_path
 from ipy_memory.scoping.project import resolve_path
 
 if TYPE_CHECKING:

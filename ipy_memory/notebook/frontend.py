@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from ipy_memory.escape import visible
+from ipy_memory.frames.escape import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from IPython.core.interactiveshell import InteractiveShell
 
 STATIC_VARIABLE = "IPY_MEMORY_STATIC"

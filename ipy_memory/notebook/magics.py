@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
 from traitlets import Bool, Enum, Integer, Unicode, observe, validate
 
-from ipy_memory.backends import SUPPORTED
+from ipy_memory.backends.base import SUPPORTED
 from ipy_memory.commands.grammar import Command, Parsed, check, parse
 from ipy_memory.commands.table import BACKENDS, COMMANDS, MEMORY_USAGE
 from ipy_memory.errors import MagicError, MemoryToolkitError, safe_line
-from ipy_memory.notebook import commands, complete, directory, failures, frontend, literal
+from ipy_memory.notebook import commands, completer, directory, exception_group, frontend, input_transform
 from ipy_memory.notebook.variables import text_of
 from ipy_memory.paths import here, typed_path
 from ipy_memory.ranking import RANKINGS
-from ipy_memory.settings_table import SCOPINGS
+from ipy_memory.settings.table import SCOPINGS
 from ipy_memory.tools import typed_items
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from ipy_memory.mnemopi.trace import Trace
+    from ipy_memory.backends.mnemopi.recall.trace import Trace
     from ipy_memory.notebook.progress import Progress
-    from ipy_memory.notebook.record import Recorder
+    from ipy_memory.notebook.recorder import Recorder
     from ipy_memory.notebook.result import RecallFrame, ReflectResult, RetainFrame, TextResult
     from ipy_memory.session import MemorySession
     from ipy_memory.session_turns import Notice
@@ -215,7 +215,7 @@ class MemoryMagics(Magics):
 
     def database_path(self) -> Path:
         """Return where the Mnemopi database is, without opening a session."""
-        from ipy_memory.settings import agent_directory, load_settings, mnemopi_config
+        from ipy_memory.settings.resolve import agent_directory, load_settings, mnemopi_config
 
         if self._session is not None:
             session = self._session
@@ -325,13 +325,13 @@ class MemoryMagics(Magics):
             )
         traces: list[Trace] = []
         result = ask(traces=traces) if "explain" in parsed.flags else ask()
-        from ipy_memory.frames import hits_frame
+        from ipy_memory.frames.build import hits_frame
         from ipy_memory.notebook.result import RecallFrame
 
         notes = [*result.notes, *self._near(query, parsed, len(result.hits))]
         hits = hits_frame(result.hits, attrs=result.attrs, notes=notes, tz=session.clock.tz)
         if "explain" in parsed.flags:
-            from ipy_memory.inspect.explain import with_reasons
+            from ipy_memory.explore.explain import with_reasons
 
             hits = with_reasons(hits, result.hits, traces)
         return self._out(RecallFrame(hits, result.text, quiet=parsed.quiet), parsed)
@@ -353,12 +353,12 @@ class MemoryMagics(Magics):
         items, left_out = for_memory(typed, parsed.flags)
         about_size = check_size(items, yes="yes" in parsed.flags)
         result = self.session.retain(items)
-        from ipy_memory.frames import retain_frame
+        from ipy_memory.frames.build import retain_frame
         from ipy_memory.notebook.result import RetainFrame
 
         notes = [*result.notes, *left_out, *about_size]
         if result.receipt is not None and result.receipt.new_bank:
-            from ipy_memory.inspect.nearby import retain_notes
+            from ipy_memory.explore.nearby import retain_notes
 
             notes += retain_notes(self.session)
         stored = retain_frame(items, result.receipt, attrs=result.attrs, notes=notes)
@@ -382,7 +382,7 @@ class MemoryMagics(Magics):
             touch="no-touch" not in parsed.flags,
             bank=parsed.flags.get("bank"),
         )
-        from ipy_memory.frames import hits_frame
+        from ipy_memory.frames.build import hits_frame
         from ipy_memory.notebook.result import ReflectResult
 
         notes = [*result.notes, *self._near(question, parsed, len(result.hits))]
@@ -415,7 +415,7 @@ class MemoryMagics(Magics):
         """Return what to say of banks near by, where the session's own gives nothing."""
         if "bank" in parsed.flags:
             return []
-        from ipy_memory.inspect.nearby import recall_notes
+        from ipy_memory.explore.nearby import recall_notes
 
         return recall_notes(self.session, query, parsed.flags.get("limit", self.limit or None), hits=hits)
 
@@ -438,13 +438,13 @@ def load(shell: InteractiveShell) -> None:
     magics = MemoryMagics(shell)
     # IPython has a %recall of its own (%rep is the same); it comes back when we go.
     magics.replaced = {
-        kind: {name: shell.find_magic(name, kind) for name in literal.NAMES if name in table}  # type: ignore[no-untyped-call]
+        kind: {name: shell.find_magic(name, kind) for name in input_transform.NAMES if name in table}  # type: ignore[no-untyped-call]
         for kind, table in shell.magics_manager.magics.items()
     }
     shell.register_magics(magics)
-    literal.install(shell)
-    complete.install(shell, magics)
-    failures.install(shell)
+    input_transform.install(shell)
+    completer.install(shell, magics)
+    exception_group.install(shell)
     frontend.install(shell)
 
 
@@ -452,14 +452,14 @@ def unload(shell: InteractiveShell) -> None:
     """Take out everything that :func:`load` added, put back what it replaced, and close the session."""
     manager = shell.magics_manager
     magics = cast("MemoryMagics | None", manager.registry.pop(MemoryMagics.__name__, None))
-    literal.remove(shell)
-    complete.remove(shell)
-    failures.remove(shell)
+    input_transform.remove(shell)
+    completer.remove(shell)
+    exception_group.remove(shell)
     frontend.remove(shell)
     if magics is None:
         return
     for kind, table in manager.magics.items():
-        for name in literal.NAMES:
+        for name in input_transform.NAMES:
             owner: Any = getattr(table.get(name), "__self__", None)
             if owner is not magics:
                 continue

@@ -5,17 +5,18 @@ Nothing is shown or saved here. Memory text and names are drawn as they are, nev
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import MissingFeatureError, ToolInputError
-from ipy_memory.escape import visible
+from ipy_memory.frames.escape import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from matplotlib.axes import Axes
 
-    from ipy_memory.frames import DataFrame
+    from ipy_memory.frames.build import DataFrame
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#555555")
 """The Okabe-Ito colours, which people who see few colours can tell apart."""
@@ -112,7 +113,7 @@ def decay(memories: DataFrame | None = None, *, days: float = 30.0, ax: Axes | N
     """
     import pandas as pd
 
-    from ipy_memory.mnemopi import scoring
+    from ipy_memory.backends.mnemopi.recall import scoring
 
     def factor(age: float) -> float:
         return scoring.recency_factor(scoring.decay(-age * _DAY_MS, 0, None))
@@ -144,7 +145,7 @@ def banks(stats: DataFrame, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     stats
-        As :func:`ipy_memory.inspect.banks.banks` gives them.
+        As :func:`ipy_memory.explore.banks.banks` gives them.
     ax
         Where to draw; a new figure by default.
     """

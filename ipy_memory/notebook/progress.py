@@ -11,13 +11,14 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from ipy_memory.notebook.frontend import request, shows_html, somebody_there
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from IPython.core.interactiveshell import InteractiveShell
 
 PATIENCE = 0.05

@@ -5,32 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ipy_memory.hindsight.backend import HindsightBackend
+    from ipy_memory.backends.hindsight.backend import HindsightBackend
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import TableResult
 
 
 def remote(magics: MemoryMagics, what: str) -> HindsightBackend:
     """Return the session's Hindsight backend, or raise an error that says what has none."""
-    from ipy_memory.inspect.local import needed_server
+    from ipy_memory.explore.local import needed_server
 
     return needed_server(magics.session, what)
 
 
 def remote_if_any(magics: MemoryMagics) -> HindsightBackend | None:
     """Return the session's Hindsight backend, ``None`` where another one is in use."""
-    from ipy_memory.inspect.local import server_backend
+    from ipy_memory.explore.local import server_backend
 
     return server_backend(magics.session)
 
 
 def remote_banks(backend: HindsightBackend, page: int) -> TableResult:
     """List one page of the server's banks; looking makes none."""
-    from ipy_memory.hindsight import overview
-    from ipy_memory.inspect.remote import bank_notes
+    from ipy_memory.backends.hindsight import admin
+    from ipy_memory.explore.remote import bank_notes
     from ipy_memory.notebook.result import TableResult
 
-    found, total = overview.banks(backend.service, page)
+    found, total = admin.banks(backend.service, page)
     rows = [
         (
             one.name,

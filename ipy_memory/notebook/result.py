@@ -7,18 +7,19 @@ not obeyed.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory import js
-from ipy_memory.escape import escaped, visible
-from ipy_memory.frames import DataFrame
-from ipy_memory.jsdate import shown_stamp
+from ipy_memory.frames.escape import escaped, visible
+from ipy_memory.frames.safe import SafeFrame, safe
+from ipy_memory.frames.tabular import cell, short, text_table
+from ipy_memory.jscompat import strings as js
+from ipy_memory.jscompat.dates import shown_stamp
 from ipy_memory.notebook.frontend import displayed, is_terminal, write_below
-from ipy_memory.safe_frames import SafeFrame, safe
-from ipy_memory.tabular import cell, short, text_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ipy_memory.frames.build import DataFrame
     from ipy_memory.model import ToolResult
 
 SHOWN = 500

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import MagicError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def value_of(variables: Mapping[str, Any], name: str) -> Any:

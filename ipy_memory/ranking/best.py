@@ -8,7 +8,6 @@ out from all others of the bank. Both are comparable across banks, so that banks
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ import numpy as np
 from ipy_memory.ranking.query_dates import named_dates, nearness
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Sequence
 
     from ipy_memory.ranking.postings import Floats, Ints, Postings
 

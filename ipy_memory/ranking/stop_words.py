@@ -5,7 +5,10 @@ Each list was written for this package. The English one also holds the words tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _LISTS: Mapping[str, str] = {
     "english": """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,8 @@ import numpy as np
 from ipy_memory.ranking.words import Languages, Stems, words_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from ipy_memory.ranking.postings import Ints
 
 _SAMPLE = 500

@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from ipy_memory.ranking.stop_words import STOP_WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
 
 DEFAULT = "english"
 """The language of text that has no function words."""

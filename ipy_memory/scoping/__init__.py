@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipy_memory.errors import SettingsError
-from ipy_memory.settings_table import SCOPINGS
+from ipy_memory.settings.table import SCOPINGS
 
 
 def check_scoping(scoping: str) -> str:

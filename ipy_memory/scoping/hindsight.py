@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ipy_memory.js import trim
-
-from . import check_scoping
-from .project import project_label
+from ipy_memory.jscompat.strings import trim
+from ipy_memory.scoping import check_scoping
+from ipy_memory.scoping.project import project_label
 
 if TYPE_CHECKING:
-    from ipy_memory.settings import HindsightConfig
+    from ipy_memory.settings.resolve import HindsightConfig
 
 DEFAULT_BANK = "omp"
 

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipy_memory.errors import BankNameError
-from ipy_memory.js import trim, units
-
-from . import check_scoping
-from .project import resolve_path
-from .wyhash import hash36
+from ipy_memory.jscompat.strings import trim, units
+from ipy_memory.jscompat.wyhash import hash36
+from ipy_memory.scoping import check_scoping
+from ipy_memory.scoping.project import resolve_path
 
 if TYPE_CHECKING:
-    from ipy_memory.settings import MnemopiConfig
+    from ipy_memory.settings.resolve import MnemopiConfig
 
 DEFAULT_BANK = "default"
 BANK_FILE = "mnemopi.db"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from pathlib import Path
 
-from ipy_memory.js import lower
+from ipy_memory.jscompat.strings import lower
 
 _LINK_LIMIT = 65_536
 # What the walk strips from the text of a ``.git`` file: white space, but no byte order mark.

@@ -12,7 +12,7 @@ from ipy_memory.shell.output import Result, table
 from ipy_memory.shell.records import hit_record, record
 
 if TYPE_CHECKING:
-    from ipy_memory.mnemopi.trace import Trace
+    from ipy_memory.backends.mnemopi.recall.trace import Trace
     from ipy_memory.model import ToolResult
     from ipy_memory.session import MemorySession
 
@@ -41,7 +41,7 @@ def recall(session: MemorySession, parsed: Parsed) -> Result:
     near = _near(session, parsed, len(found.hits))
     if traces is None:
         return _answered(session, found, found.text, [{} for _ in found.hits], near)
-    from ipy_memory.inspect.explain import account_of, reason
+    from ipy_memory.explore.explain import account_of, reason
 
     reasons = [reason(hit, account_of(hit, traces)) for hit in found.hits]
     rows = [(hit.id, hit.bank, f"{hit.score}", why) for hit, why in zip(found.hits, reasons, strict=True)]
@@ -59,7 +59,7 @@ def reflect(session: MemorySession, parsed: Parsed) -> Result:
 
 def _near(session: MemorySession, parsed: Parsed, hits: int) -> list[str]:
     """Return what to say of banks near by, where the session's own gives nothing."""
-    from ipy_memory.inspect.nearby import recall_notes
+    from ipy_memory.explore.nearby import recall_notes
 
     return [] if "bank" in parsed.flags else recall_notes(session, parsed.text, parsed.flags.get("limit"), hits=hits)
 
@@ -73,7 +73,7 @@ def _answered(
 
 def retain(session: MemorySession, parsed: Parsed) -> Result:
     """Store a text, or what stdin says; nothing is stored where anything is wrong with it."""
-    from ipy_memory.inspect.nearby import retain_notes
+    from ipy_memory.explore.nearby import retain_notes
     from ipy_memory.privacy import for_memory
     from ipy_memory.redact import redact
     from ipy_memory.tools import check_size, typed_items
@@ -116,7 +116,7 @@ def _stdin_text() -> str:
 
 def why(session: MemorySession, parsed: Parsed) -> Result:
     """Say why a memory comes back for a query, or does not; nothing is counted or written."""
-    from ipy_memory.inspect.why import came_back, furthest, verdicts
+    from ipy_memory.explore.why import came_back, furthest, verdicts
 
     flags = parsed.flags
     if "all" in flags:

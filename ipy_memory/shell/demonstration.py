@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from ipy_memory.errors import MagicError, MissingFeatureError
 from ipy_memory.shell import output
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import FrameType
 
     from ipy_memory.demo import Demo

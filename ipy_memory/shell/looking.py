@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.commands.grammar import Parsed
 from ipy_memory.commands.table import FILTERS, ROWS
-from ipy_memory.jsdate import shown_stamp
+from ipy_memory.jscompat.dates import shown_stamp
 from ipy_memory.shell.output import DONE, NO, Result, in_shell_words, table
 from ipy_memory.shell.records import memory_record, moment, record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ipy_memory.inspect.banks import BankRow
+    from ipy_memory.commands.grammar import Parsed
+    from ipy_memory.explore.banks import BankRow
     from ipy_memory.model import Memory
     from ipy_memory.session import MemorySession
 
@@ -23,7 +23,7 @@ BANK_COLUMNS = ("name", "use", "reason", "working", "episodic", "facts", "size",
 
 def status(session: MemorySession, _: Parsed) -> Result:
     """Show the session, and every setting that is not at its default."""
-    from ipy_memory.inspect.status import status_notes, status_rows
+    from ipy_memory.explore.status import status_notes, status_rows
 
     rows = status_rows(session, folder_chosen=True)
     shown = table(("what", "value", "from"), [(row.name, row.value, row.origin) for row in rows], "")
@@ -33,7 +33,7 @@ def status(session: MemorySession, _: Parsed) -> Result:
 
 def browse(session: MemorySession, parsed: Parsed) -> Result:
     """List a page of what is stored, newest first."""
-    from ipy_memory.inspect import browse as browsing
+    from ipy_memory.explore import browse as browsing
 
     flags, text = parsed.flags, parsed.text.strip()
     where = {one.name: flags[one.name] for one in FILTERS if one.name in flags} | ({"text": text} if text else {})
@@ -80,7 +80,7 @@ def show(session: MemorySession, parsed: Parsed) -> Result:
 
 def chain(session: MemorySession, parsed: Parsed) -> Result:
     """List a memory with what it replaced and what replaced it, the oldest first."""
-    from ipy_memory.inspect import browse as browsing
+    from ipy_memory.explore import browse as browsing
 
     found, missing = browsing.chain_of(session, parsed.word.removeprefix("memory://"))
     shown = _memories(session, found, ("bank", "superseded_by", "valid_until", "content"), "")
@@ -90,15 +90,15 @@ def chain(session: MemorySession, parsed: Parsed) -> Result:
 
 def banks(session: MemorySession, parsed: Parsed) -> Result:
     """List every bank of the database folder, or a page of the server's."""
-    from ipy_memory.inspect.banks import bank_rows, count_note
-    from ipy_memory.inspect.local import server_backend
+    from ipy_memory.explore.banks import bank_rows, count_note
+    from ipy_memory.explore.local import server_backend
 
     if server := server_backend(session):
-        from ipy_memory.hindsight import overview
-        from ipy_memory.inspect.remote import bank_notes
+        from ipy_memory.backends.hindsight import admin
+        from ipy_memory.explore.remote import bank_notes
 
         page = parsed.flags.get("page", 1)
-        found, total = overview.banks(server.service, page)
+        found, total = admin.banks(server.service, page)
         rows = [
             (one.name, "in use" if one.in_use else "", one.memories, shown_stamp(one.last_write or "", None))
             for one in found
@@ -128,7 +128,7 @@ def _bank_record(row: BankRow, session: MemorySession) -> dict[str, Any]:
 
 def scopes(session: MemorySession, parsed: Parsed) -> Result:
     """Compare the scoping modes."""
-    from ipy_memory.inspect.scopes import scope_rows, shown_scopes
+    from ipy_memory.explore.scopes import scope_rows, shown_scopes
 
     query = parsed.text if parsed.given else None
     rows = scope_rows(session, query, cwd=parsed.flags.get("folder"))
@@ -137,7 +137,7 @@ def scopes(session: MemorySession, parsed: Parsed) -> Result:
 
 def stats(session: MemorySession, _: Parsed) -> Result:
     """Show how much each bank in scope holds."""
-    from ipy_memory.inspect.ageing import stats_text
+    from ipy_memory.explore.aging import stats_text
 
     return _text(in_shell_words(stats_text(session)))
 
@@ -149,7 +149,7 @@ def diagnose(session: MemorySession, _: Parsed) -> Result:
 
 def report(session: MemorySession, _: Parsed) -> Result:
     """Print what to compare when the agent's recall differs."""
-    from ipy_memory.inspect.report import report_text
+    from ipy_memory.explore.report import report_text
 
     return _text(in_shell_words(report_text(session)))
 
@@ -160,7 +160,7 @@ def _text(text: str) -> Result:
 
 def doctor(session: MemorySession, parsed: Parsed) -> Result:
     """Check the banks in scope, or one, and repair them on request; faults that are left are an answer of no."""
-    from ipy_memory.inspect import health
+    from ipy_memory.explore import health
 
     found = health.examined(session, parsed.flags.get("bank"), mend="repair" in parsed.flags)
     rows = [tuple(in_shell_words(cell) for cell in row) for row in found.rows]
@@ -172,7 +172,7 @@ def doctor(session: MemorySession, parsed: Parsed) -> Result:
 
 def trust(session: MemorySession, parsed: Parsed) -> Result:
     """Trust a project folder, end its trust, or list the trusted folders."""
-    from ipy_memory.inspect.trusting import trust_answer
+    from ipy_memory.explore.trusting import trust_answer
 
     found = trust_answer(session, parsed.word, listing="list" in parsed.flags, revoke="revoke" in parsed.flags)
     data = {"text": found.text, "rows": [dict(zip(found.headers, row, strict=True)) for row in found.rows]}

@@ -7,17 +7,19 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ipy_memory import js
 from ipy_memory.commands.grammar import PROGRAM
 from ipy_memory.commands.table import SHELL
 from ipy_memory.errors import MemoryToolkitError
-from ipy_memory.escape import visible
-from ipy_memory.tabular import filled, text_table
+from ipy_memory.frames.escape import visible
+from ipy_memory.frames.tabular import filled, text_table
+from ipy_memory.jscompat import strings as js
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
 
 DONE, NO, FAILED = 0, 1, 2
 """Exit codes: done (also: nothing found), an answer of no, an error or a refusal."""

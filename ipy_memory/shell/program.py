@@ -14,12 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.backends import SUPPORTED
+from ipy_memory.backends.base import SUPPORTED
 from ipy_memory.commands.grammar import PROGRAM, Command, Group, Parsed, check, front_options, one_of, parse_words
 from ipy_memory.commands.table import COMMANDS, OPTIONS, OTHER_WORDS, SHELL
 from ipy_memory.errors import MagicError, MemoryToolkitError
 from ipy_memory.paths import typed_path
-from ipy_memory.settings_table import SCOPINGS
+from ipy_memory.settings.table import SCOPINGS
 from ipy_memory.shell import asking, looking, output, sending
 from ipy_memory.shell.output import DONE, FAILED, INTERRUPTED, PIPE_CLOSED, Result
 

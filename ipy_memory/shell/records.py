@@ -7,7 +7,8 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory import js, jsdate
+from ipy_memory.jscompat import dates
+from ipy_memory.jscompat import strings as js
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -34,8 +35,8 @@ def record(value: Any) -> Any:
 
 def moment(stamp: str | None, tz: tzinfo | None) -> str | None:
     """Return a stored time in UTC, ``None`` where it is no time."""
-    ms = jsdate.parse_ms(stamp, tz) if stamp else None
-    return None if ms is None else jsdate.iso(ms)
+    ms = dates.parse_ms(stamp, tz) if stamp else None
+    return None if ms is None else dates.iso(ms)
 
 
 def hit_record(hit: Hit, tz: tzinfo | None, **more: Any) -> dict[str, Any]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipy_memory.commands.grammar import Parsed
 from ipy_memory.shell.output import DONE, NO, Result, in_shell_words, table
 
 if TYPE_CHECKING:
-    from ipy_memory.inspect.sending import Listing, Sent
+    from ipy_memory.commands.grammar import Parsed
+    from ipy_memory.explore.sending import Listing, Sent
     from ipy_memory.session import MemorySession
 
 
 def queue(session: MemorySession, parsed: Parsed) -> Result:
     """List what no server is known to have, or send it again, or drop it."""
-    from ipy_memory.inspect import sending
+    from ipy_memory.explore import sending
 
     if "drop" in parsed.flags:
         said = sending.drop(session, parsed.flags)
@@ -26,14 +26,14 @@ def queue(session: MemorySession, parsed: Parsed) -> Result:
 
 def flush(session: MemorySession, parsed: Parsed) -> Result:
     """Send what waits now, or finish the work on local banks."""
-    from ipy_memory.inspect import sending
+    from ipy_memory.explore import sending
 
     return _sent(sending.flush(session, parsed.flags))
 
 
 def operations(session: MemorySession, parsed: Parsed) -> Result:
     """List the work that the server took on."""
-    from ipy_memory.inspect import sending
+    from ipy_memory.explore import sending
 
     return _listed("operations", sending.operations(session, parsed.flags.get("page", 1)), "No operations.")
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import nbformat
 import pytest
@@ -17,6 +16,10 @@ from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.services.jupyterlab import ROOT, SECONDS, chromium, running_lab
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 PICTURES = ROOT / "docs" / "img"
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from tests.browser.conftest import Lab
+if TYPE_CHECKING:
+    from tests.browser.conftest import Lab
 
 pytestmark = pytest.mark.browser
 
 START = """\
 from IPython.display import HTML, display
-from tests.test_safe_frames import DISPLAYS, PAYLOADS, hit_of, hits
-from ipy_memory.frames import hits_frame
+from tests.frames.test_safe import DISPLAYS, PAYLOADS, hit_of, hits
+from ipy_memory.frames.build import hits_frame
 from ipy_memory.notebook.result import RecallFrame
 frame = hits()
 whole = RecallFrame(hits_frame(tuple(map(hit_of, PAYLOADS))), chr(10).join(PAYLOADS))

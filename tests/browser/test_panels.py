@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Lab
-from tests.hindsight.stub import StubServer
+from tests.backends.hindsight.stub import StubServer
+
+if TYPE_CHECKING:
+    from tests.browser.conftest import Lab
 
 pytestmark = pytest.mark.browser
 
@@ -101,7 +104,7 @@ def test_recall_read_edit_invalidate_undo_and_switch_scope(lab: Lab) -> None:
 def test_what_is_retained_waits_in_sight_until_the_server_has_it(lab: Lab) -> None:
     with StubServer() as stub:
         opened = f"s = open_session('hindsight', settings={{'hindsight.apiUrl': {stub.url!r}}}, cwd='/demo/shop')"
-        start = f"from ipy_memory import open_session\nfrom ipy_memory.notebook.panels import panel\n{opened}"
+        start = f"from ipy_memory import open_session\nfrom ipy_memory.notebook.widgets import panel\n{opened}"
         notebook = lab.open("queue", [start, "panel(s, 'retain')", "s.close()"])
         notebook.run(0)
         panel = notebook.run(1)

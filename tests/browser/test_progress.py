@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Lab
-from tests.hindsight.stub import StubServer
+from tests.backends.hindsight.stub import StubServer
+
+if TYPE_CHECKING:
+    from tests.browser.conftest import Lab
 
 pytestmark = pytest.mark.browser
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Lab
+if TYPE_CHECKING:
+    from tests.browser.conftest import Lab
 
 pytestmark = pytest.mark.browser
 

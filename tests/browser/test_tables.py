@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import io
+from typing import TYPE_CHECKING
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Locator
 
-from tests.browser.conftest import Lab
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator
+
+    from tests.browser.conftest import Lab
 
 pytestmark = pytest.mark.browser
 

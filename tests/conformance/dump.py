@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ipy_memory import js
-from ipy_memory.mnemopi.bank import Bank
+from ipy_memory.jscompat import strings as js
+
+if TYPE_CHECKING:
+    from ipy_memory.backends.mnemopi.db.bank import Bank
 
 _LEFT_OUT = frozenset(("fts_episodes", "fts_facts"))
 _STAMPED = ("created_at", "updated_at", "valid_from")

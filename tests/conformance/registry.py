@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from ipy_memory.clock import FixedClock
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 UNSUPPORTED_KINDS: Mapping[str, str] = {}
 """Pattern of a kind -> what is missing."""

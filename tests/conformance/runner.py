@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import tempfile
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import kinds as _kinds  # noqa: F401  registers the adapters
 from .compare import apply_differences, first_difference
 from .dump import written_out
 from .registry import Case, adapter_for, unsupported_operation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
 
 FOLDERS = ("", "recall", "recall_tz", "units")
 

@@ -14,10 +14,10 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from ipy_memory.backends.mnemopi.admin.doctor import repair
+from ipy_memory.backends.mnemopi.db.bank import Bank
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import MemoryToolkitError
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.doctor import repair
 from ipy_memory.session import MemorySession, open_session
 
 NOW = "2026-06-01T12:00:00.000Z"

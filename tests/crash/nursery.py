@@ -14,9 +14,9 @@ import signal
 import sys
 from pathlib import Path
 
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.store.write import retain_items
 from ipy_memory.clock import ProcessIds, SystemClock
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.store import retain_items
 from ipy_memory.model import RetainItem
 
 NAME = "crash"

@@ -7,13 +7,16 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from ipy_memory.backends.mnemopi.admin.doctor import examine
 from ipy_memory.clock import SystemClock
-from ipy_memory.mnemopi.doctor import examine
 from ipy_memory.session import MemorySession, open_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.crash
 

@@ -7,17 +7,20 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from ipy_memory.backends.mnemopi.admin.stats import FAILED, diagnose
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.store.write import RememberOptions, remember, retain_items
 from ipy_memory.clock import ProcessIds, SystemClock
 from ipy_memory.errors import DiskFullError
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.reports import FAILED, diagnose
-from ipy_memory.mnemopi.store import RememberOptions, remember, retain_items
 from ipy_memory.model import RetainItem
 from tests.crash.worker import SHARED
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.crash
 
@@ -112,8 +115,8 @@ def test_a_full_database_says_so_and_works_again_when_there_is_room(tmp_path: Pa
 _LIMITED = """
 import resource, signal, sys
 from ipy_memory.clock import ProcessIds, SystemClock
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.store import retain_items
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.store.write import retain_items
 from ipy_memory.model import RetainItem
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 with Bank.open(sys.argv[1], "limit", clock=SystemClock(), ids=ProcessIds()) as bank:

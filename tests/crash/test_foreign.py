@@ -8,17 +8,20 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.store.write import RememberOptions, remember
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import MemoryToolkitError
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.store import RememberOptions, remember
 from ipy_memory.session import MemorySession, open_session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.crash
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from contextlib import closing
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from ipy_memory.backends.mnemopi.consolidation.sleep import sleep
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.db.schema import TABLES
+from ipy_memory.backends.mnemopi.store.write import RememberOptions, remember
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import MemoryNotFoundError
-from ipy_memory.inspect.ageing import ageing_notes, consolidate_now
-from ipy_memory.inspect.banks import banks
-from ipy_memory.inspect.why import verdicts, verdicts_frame
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.consolidation import sleep
-from ipy_memory.mnemopi.schema import TABLES
-from ipy_memory.mnemopi.store import RememberOptions, remember
+from ipy_memory.explore.aging import ageing_notes, consolidate_now
+from ipy_memory.explore.banks import banks
+from ipy_memory.explore.why import verdicts, verdicts_frame
 from ipy_memory.session import open_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.crash
 

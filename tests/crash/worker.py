@@ -6,11 +6,11 @@ import json
 import random
 import sys
 
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.recall.multi_bank import scoped_recall
+from ipy_memory.backends.mnemopi.store.memories import find, forget, invalidate, update
+from ipy_memory.backends.mnemopi.store.write import retain_items
 from ipy_memory.clock import ProcessIds, SystemClock
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.change import find, forget, invalidate, update
-from ipy_memory.mnemopi.scoped import scoped_recall
-from ipy_memory.mnemopi.store import retain_items
 from ipy_memory.model import RetainItem
 
 SHARED = "shared counter row"

@@ -12,16 +12,18 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipy_memory.settings_sources import PROJECT_FILES
-from ipy_memory.settings_table import SETTINGS
+from ipy_memory.settings.sources import PROJECT_FILES
+from ipy_memory.settings.table import SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 ROOT = Path(__file__).parents[2]
 STRANGER = "STRANGER"

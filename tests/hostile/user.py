@@ -8,14 +8,17 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipy_memory import open_session
 from ipy_memory.errors import MemoryToolkitError
-from ipy_memory.inspect.report import report_text
-from ipy_memory.inspect.scopes import scope_rows
-from ipy_memory.session import MemorySession
+from ipy_memory.explore.report import report_text
+from ipy_memory.explore.scopes import scope_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ipy_memory.session import MemorySession
 
 FILES = {"open", "sqlite3.connect", "os.mkdir", "os.rename", "os.remove", "os.link", "os.symlink", "os.truncate"}
 NETWORK = {"socket.connect", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname"}

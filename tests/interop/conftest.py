@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +10,10 @@ from ipy_memory.clock import FixedClock
 from tests.interop.corpus import Source
 from tests.interop.engine import Engine, install
 from tests.interop.players import START, Ours, Theirs, play
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 SEED = int(os.environ.get("IPY_MEMORY_SEED") or "20260601")
 """What everything here is drawn from; another one may be asked for."""

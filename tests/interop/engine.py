@@ -6,9 +6,11 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 VERSION = "18.2.3"
 """The release that the tests compare with."""

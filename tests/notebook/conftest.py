@@ -5,10 +5,8 @@ from __future__ import annotations
 import atexit
 import gc
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from IPython.core.displayhook import DisplayHook
@@ -22,6 +20,10 @@ import ipy_memory.session
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.notebook.magics import MemoryMagics
 from tests.notebook.fakes import FakeSession
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 NOW = "2026-06-01T12:00:00.000Z"
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipy_memory.clock import FixedClock
 from ipy_memory.credentials import Guard
 from ipy_memory.errors import MemoryToolkitError, NoBackendError
 from ipy_memory.model import Hit, Receipt, RetainItem, ToolResult
 from ipy_memory.session import StatusRow
-from ipy_memory.session_turns import Notice
-from ipy_memory.settings import Settings
+from ipy_memory.settings.resolve import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ipy_memory.session_turns import Notice
 
 HITS = (
     Hit(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from ipy_memory.commands.table import MEMORY
 from ipy_memory.errors import MagicError
-from tests.notebook.conftest import Notebook
-from tests.notebook.fakes import FakeSession
+
+if TYPE_CHECKING:
+    from tests.notebook.conftest import Notebook
+    from tests.notebook.fakes import FakeSession
 
 
 def test_an_empty_line_is_status(notebook: Notebook) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ipy_memory.clock import FixedClock, FixedIds
 from tests.notebook.conftest import NOW, Notebook, plain
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from ipy_memory.backends.mnemopi.embeddings.providers import CallableEmbedder
 from ipy_memory.errors import EmbeddingError, MagicError, MissingFeatureError
-from ipy_memory.mnemopi.embedders import CallableEmbedder
 from ipy_memory.session import open_session
-from tests.notebook.conftest import Notebook
 from tests.services.openai_stub import OpenAIStub, vector
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.notebook.conftest import Notebook
 
 
 @pytest.fixture
@@ -26,7 +30,7 @@ def real(bare: Notebook, tmp_path: Path) -> Notebook:
 
 @pytest.fixture
 def without_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ipy_memory.mnemopi.model_files.installed", lambda: False)
+    monkeypatch.setattr("ipy_memory.backends.mnemopi.embeddings.model_files.installed", lambda: False)
 
 
 def adopt(real: Notebook, folder: Path, size: int, model: str) -> None:

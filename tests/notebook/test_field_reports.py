@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 import pytest
@@ -15,10 +15,12 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
 from ipy_memory.errors import HindsightError
-from tests.hindsight.stub import StubServer
-from tests.notebook.conftest import Notebook
-from tests.notebook.fakes import FakeSession
 from tests.notebook.test_loading import traces
+
+if TYPE_CHECKING:
+    from tests.backends.hindsight.stub import StubServer
+    from tests.notebook.conftest import Notebook
+    from tests.notebook.fakes import FakeSession
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = "%load_ext ipy_memory\nfrom ipy_memory import demo\nhome = demo.start()"
@@ -54,7 +56,7 @@ def in_a_kernel(cells: list[str], folder: Path, source: Path = ROOT) -> list[lis
 
 
 def plain(outputs: list[Any]) -> str:
-    (one,) = outputs
+    (one,) = (output for output in outputs if output["output_type"] != "stream")
     return str(one.data["text/plain"])
 
 

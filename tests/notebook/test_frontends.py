@@ -53,7 +53,8 @@ def test_in_a_kernel_each_magic_is_one_output(
     NotebookClient(notebook, kernel_name="python3", timeout=60).execute(cwd=str(tmp_path), env=env)
     load, recall, assigned, quiet, retain, again, status, wrong = [cell.outputs for cell in notebook.cells]
     assert load == assigned == quiet == []
-    for (output,) in (recall, retain, again, status):
+    for output, *notes in (recall, retain, again, status):
+        assert all((note.output_type, note.name) == ("stream", "stderr") for note in notes)
         assert output.output_type == "execute_result"
         assert set(output.data) == {"text/plain", "text/html"}
     assert recall[0].data["text/plain"].startswith("Found ")

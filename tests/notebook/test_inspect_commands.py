@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import pytest
@@ -20,11 +20,14 @@ from ipy_memory.errors import (
     NoBackendError,
     ToolInputError,
 )
-from ipy_memory.inspect.explain import REASON_COLUMNS
+from ipy_memory.explore.explain import REASON_COLUMNS
 from ipy_memory.notebook.result import SafeFrame
-from tests.inspect.conftest import fingerprint
+from tests.explore.conftest import fingerprint
 from tests.notebook.conftest import NOW, Notebook, plain, stored
 from tests.notebook.pages import Reader
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.claim("N-02")

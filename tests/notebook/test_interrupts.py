@@ -6,20 +6,22 @@ import json
 import os
 import random
 import sqlite3
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.store.write import retain_items
 from ipy_memory.clock import FixedIds, SystemClock
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.store import retain_items
 from ipy_memory.model import RetainItem
 from ipy_memory.notebook.magics import INTERRUPTED
-from tests.hindsight.stub import StubServer, until
+from tests.backends.hindsight.stub import StubServer, until
 from tests.services.kernel import Done, Kernel, running
 from tests.services.openai_stub import OpenAIStub
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 30_000
@@ -145,7 +147,10 @@ def test_an_interrupt_ends_a_long_action_and_leaves_the_bank(big: Kernel, folder
 @pytest.mark.parametrize("cell", ["%retain the harbour closes at noon", "%memory doctor --repair"])
 def test_waiting_for_another_writer_can_be_interrupted(big: Kernel, folder: Path, cell: str) -> None:
     before = contents(folder / "mnemopi.db")
-    big.cell("import ipy_memory.mnemopi.connection as waiting; patience, waiting.BUSY_MS = waiting.BUSY_MS, 600_000")
+    big.cell(
+        "from ipy_memory.backends.mnemopi.db import connection as waiting\n"
+        "patience, waiting.BUSY_MS = waiting.BUSY_MS, 600_000"
+    )
     other = sqlite3.connect(folder / "mnemopi.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     check(stopped(big, cell))

@@ -5,16 +5,19 @@ from __future__ import annotations
 import sqlite3
 import threading
 from contextlib import closing
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import HindsightError, MagicError, MemoryToolkitError, OutboxError
-from tests.hindsight.stub import StubServer, confirmed
-from tests.notebook.conftest import Notebook
+from tests.backends.hindsight.stub import StubServer, confirmed
 from tests.notebook.test_loading import traces
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.notebook.conftest import Notebook
 
 NOW = "2026-06-01T12:00:00.000Z"
 MODEL = {
@@ -353,7 +356,7 @@ def idle(notebook: Notebook) -> dict[str, int]:
 
 
 def wait_for(true: Any) -> None:
-    from tests.hindsight.stub import until
+    from tests.backends.hindsight.stub import until
 
     until(true)
 

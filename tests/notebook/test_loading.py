@@ -6,11 +6,14 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.notebook.conftest import Notebook
-from tests.notebook.fakes import FakeSession
+
+if TYPE_CHECKING:
+    from tests.notebook.fakes import FakeSession
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("pandas", "numpy", "ipywidgets", "anywidget", "httpx", "httpx2", "sqlite_utils", "yaml", "matplotlib")

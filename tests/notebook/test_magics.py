@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pytest
@@ -12,8 +12,10 @@ from ipy_memory.errors import BankError, MagicError, NoBackendError, ToolInputEr
 from ipy_memory.model import RetainItem, ToolResult
 from ipy_memory.notebook.result import RecallFrame, ReflectResult, RetainFrame, SafeFrame
 from ipy_memory.session_turns import Notice
-from tests.notebook.conftest import Notebook
 from tests.notebook.fakes import NOTHING, TEXT, FakeSession
+
+if TYPE_CHECKING:
+    from tests.notebook.conftest import Notebook
 
 
 def asked(session: FakeSession) -> Any:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ipy_memory.errors import PausedError
 from tests.notebook.conftest import Notebook, plain
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def contents(folder: Path) -> str:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
+from ipy_memory.backends.mnemopi.recall import scoring
 from ipy_memory.errors import MissingFeatureError, ToolInputError
-from ipy_memory.frames import hits_frame, memories_frame
-from ipy_memory.mnemopi import scoring
+from ipy_memory.frames.build import hits_frame, memories_frame
 from ipy_memory.model import Hit, Memory, ScoreParts
 from ipy_memory.notebook import plots
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HITS = [
     Hit("a", "The deploy target is $x$ fra.", score=0.6, parts=ScoreParts(keyword=0.5, importance=0.75)),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ipy_memory.errors import CredentialError
 from ipy_memory.redact import MARK
-from tests.notebook.conftest import Notebook
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.notebook.conftest import Notebook
 
 SECRET = "hunter2-and-more"
 

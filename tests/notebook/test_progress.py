@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,10 +18,15 @@ from ipy_memory.notebook.progress import (
     progress,
     word,
 )
-from tests.hindsight.stub import StubServer, until
-from tests.notebook.conftest import Notebook
+from tests.backends.hindsight.stub import StubServer, until
 from tests.notebook.test_interrupts import home
 from tests.services.kernel import Kernel, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.notebook.conftest import Notebook
 
 
 class Said:

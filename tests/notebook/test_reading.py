@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from ipy_memory import jsdate
 from ipy_memory.errors import MemoryToolkitError
-from ipy_memory.frames import DataFrame
+from ipy_memory.frames.build import DataFrame
+from ipy_memory.jscompat import dates
 from ipy_memory.notebook.commands.edit import counted
 from ipy_memory.notebook.result import ListFrame, html_block, html_table
 from tests.notebook.conftest import NOW, Notebook, plain, stored
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WHEN = "2026-06-01 12:00"
 
@@ -127,7 +130,7 @@ def test_rows_that_go_along_are_counted_in_words(number: int, table: str, said: 
 
 
 def test_every_table_whose_rows_can_go_along_has_a_word() -> None:
-    from ipy_memory.mnemopi.removal import _OWNED
+    from ipy_memory.backends.mnemopi.store.delete import _OWNED
     from ipy_memory.notebook.commands.edit import _ROWS
 
     assert {table for table, _ in _OWNED} | {"graph_edges"} == set(_ROWS)
@@ -187,7 +190,7 @@ def test_a_recording_that_is_on_is_described_as_one(real: Notebook) -> None:
     ],
 )
 def test_a_stored_time_is_shown_to_the_minute(stamp: str, shown: str) -> None:
-    assert jsdate.shown_stamp(stamp, None) == shown
+    assert dates.shown_stamp(stamp, None) == shown
 
 
 def test_a_memory_out_of_scope_is_shown_and_edited_by_naming_its_bank(real: Notebook) -> None:

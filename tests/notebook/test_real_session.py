@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ipy_memory.errors import BankError, BankNotFoundError, NotABankError, NotStoredError, ScopedRecallError
-from tests.notebook.conftest import Notebook
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.notebook.conftest import Notebook
 
 
 def digest(folder: Path) -> dict[str, str]:

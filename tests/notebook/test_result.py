@@ -8,7 +8,7 @@ import pytest
 from IPython.terminal.interactiveshell import TerminalInteractiveShell
 
 from ipy_memory.errors import BankNotFoundError
-from ipy_memory.frames import DataFrame, hits_frame, retain_frame
+from ipy_memory.frames.build import DataFrame, hits_frame, retain_frame
 from ipy_memory.model import Hit, Receipt, RetainItem, ToolResult
 from ipy_memory.notebook.result import (
     ListFrame,

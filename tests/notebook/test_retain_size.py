@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ipy_memory.errors import ToolInputError
 from tests.notebook.conftest import Notebook, plain
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_a_very_long_memory_needs_a_yes_and_a_long_one_is_noted(real: Notebook) -> None:

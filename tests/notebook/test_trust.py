@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ipy_memory.errors import MagicError, MemoryToolkitError
 from tests.notebook.conftest import Notebook, plain
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture

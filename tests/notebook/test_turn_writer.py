@@ -8,25 +8,29 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pexpect
 import pytest
-from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 from ipy_memory.clock import FixedClock, FixedIds
+from ipy_memory.conversation import Message
 from ipy_memory.notebook import turn_writer
 from ipy_memory.notebook.turn_writer import TurnWriter
-from ipy_memory.settings import Settings
-from ipy_memory.turns import Message
-from tests.hindsight.stub import StubServer, until
-from tests.notebook.conftest import Notebook
-from tests.notebook.test_record import transcripts
+from ipy_memory.settings.resolve import Settings
+from tests.backends.hindsight.stub import StubServer, until
+from tests.notebook.test_recorder import transcripts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jupyter_client.blocking.client import BlockingKernelClient
+
+    from tests.notebook.conftest import Notebook
 
 ROOT = Path(__file__).resolve().parents[2]
 CELLS = ("%load_ext ipy_memory", "%memory record on", "project = 'the shop of Mira'", "project.upper()")
@@ -222,7 +226,7 @@ def test_a_later_success_includes_what_failed(recording: Notebook, stub: StubSer
 def test_the_end_says_when_a_bank_did_not_take_the_last_cells(
     bare: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ipy_memory.mnemopi.life.BUSY_MS", 100)
+    monkeypatch.setattr("ipy_memory.backends.mnemopi.session.BUSY_MS", 100)
     bare.magics.world = {"env": {"HOME": str(tmp_path)}, "clock": FixedClock(0), "ids": FixedIds()}
     bare.magics.cwd, bare.magics.agent_dir = "/proj/shop", str(tmp_path)
     bare.magics.database = str(tmp_path / "mem" / "mnemopi.db")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import configparser
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import nbformat
 import pytest
 
-from ipy_memory.settings_table import SCOPINGS
+from ipy_memory.settings.table import SCOPINGS
 from notebooks.refresh import CELL_SECONDS, HERE, environment, normal, notebooks, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RULES = HERE / "sanitize.cfg"
 NOTEBOOKS = [pytest.param(path, id=path.stem) for path in notebooks()]

@@ -6,9 +6,12 @@ at most one word, and that one in another grammatical form (scripts without spac
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 STEMMED = ("german", "french", "spanish", "italian", "russian")
 UNSPACED = ("chinese", "japanese", "thai")

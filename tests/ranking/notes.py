@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ipy_memory.ranking.postings import Postings, Row, asks
 from ipy_memory.ranking.texts import Texts
 from ipy_memory.ranking.words import Stems
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
 
 
 class Note(NamedTuple):

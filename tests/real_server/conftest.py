@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 
+from ipy_memory.backends.hindsight.backend import HindsightBackend
+from ipy_memory.backends.hindsight.outbox import Outbox
 from ipy_memory.clock import FixedClock, ProcessIds, SystemTimers
-from ipy_memory.hindsight.backend import HindsightBackend
-from ipy_memory.hindsight.outbox import Outbox
 from ipy_memory.scoping.hindsight import hindsight_scope
 from ipy_memory.session import MemorySession
-from ipy_memory.settings import hindsight_config, load_settings
+from ipy_memory.settings.resolve import hindsight_config, load_settings
 from tests.real_server.remote import Remote
-from tests.services.hindsight_server import HindsightServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import httpx
+
+    from tests.services.hindsight_server import HindsightServer
 
 NOW = "2026-06-01T12:00:00.000Z"
 

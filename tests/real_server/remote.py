@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from tests.services.hindsight_server import HindsightServer
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.services.hindsight_server import HindsightServer
 
 PATIENCE_SECONDS = 60
 UNFINISHED = {"pending", "processing"}

@@ -6,17 +6,21 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 
-from ipy_memory.hindsight.client import HindsightClient, Item
+from ipy_memory.backends.hindsight.client import HindsightClient, Item
+from ipy_memory.conversation import Message, transcript
 from ipy_memory.model import RetainItem
-from ipy_memory.turns import Message, transcript
 from tests.real_server.conftest import Agent
 from tests.real_server.remote import Remote, until
-from tests.services.hindsight_server import HindsightServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.services.hindsight_server import HindsightServer
 
 pytestmark = pytest.mark.hindsight
 

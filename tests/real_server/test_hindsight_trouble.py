@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import httpx
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from ipy_memory.errors import HindsightError, RecallCancelled
 from tests.real_server.conftest import Agent
 from tests.real_server.remote import Remote, until
-from tests.services.hindsight_server import HindsightServer
+
+if TYPE_CHECKING:
+    from tests.services.hindsight_server import HindsightServer
 
 pytestmark = pytest.mark.hindsight
 

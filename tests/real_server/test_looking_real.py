@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ipy_memory.errors import BankNotFoundError, HindsightError
 from tests.real_server.conftest import Agent
-from tests.real_server.remote import Remote
-from tests.services.hindsight_server import HindsightServer
+
+if TYPE_CHECKING:
+    from tests.real_server.remote import Remote
+    from tests.services.hindsight_server import HindsightServer
 
 pytestmark = pytest.mark.hindsight
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 import pytest
 
 from ipy_memory.demo import SERVER_VARIABLE
-from ipy_memory.recorded import load
+from ipy_memory.replay import load
 from notebooks.record import ANSWER, Recorder, recorder, recording_of
 from notebooks.refresh import notebooks, run
-from tests.services.hindsight_server import HindsightServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.services.hindsight_server import HindsightServer
 
 pytestmark = pytest.mark.hindsight
 

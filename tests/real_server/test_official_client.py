@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.real_server.conftest import Agent
-from tests.real_server.remote import Remote
-from tests.services.hindsight_server import HindsightServer
+
+if TYPE_CHECKING:
+    from tests.real_server.remote import Remote
+    from tests.services.hindsight_server import HindsightServer
 
 pytestmark = pytest.mark.hindsight
 

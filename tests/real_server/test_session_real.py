@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ipy_memory.clock import FixedClock
 from ipy_memory.errors import NotInitialisedError
 from ipy_memory.session import MemorySession, open_session
-from tests.real_server.remote import Remote
-from tests.services.hindsight_server import HindsightServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.real_server.remote import Remote
+    from tests.services.hindsight_server import HindsightServer
 
 pytestmark = pytest.mark.hindsight
 

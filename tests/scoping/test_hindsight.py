@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ipy_memory.errors import SettingsError
 from ipy_memory.scoping.hindsight import HindsightScope, hindsight_scope
-from ipy_memory.settings import Settings, hindsight_config
+from ipy_memory.settings.resolve import Settings, hindsight_config
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DEFAULTS = hindsight_config(Settings())
 

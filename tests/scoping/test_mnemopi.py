@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ipy_memory.errors import BankNameError, SettingsError
-from ipy_memory.js import units
+from ipy_memory.jscompat.strings import units
 from ipy_memory.scoping.mnemopi import (
     bank_path,
     bank_scope,
@@ -21,7 +21,7 @@ from ipy_memory.scoping.mnemopi import (
     project_segment,
     sanitise,
 )
-from ipy_memory.settings import Settings, mnemopi_config
+from ipy_memory.settings.resolve import Settings, mnemopi_config
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 HOSTILE = ["..", ".", "/", "//", "../../etc", "..%2f..", "/tmp/x", "a/../../b", "CON", "\u202e", "a" * 300, "~", "-"]

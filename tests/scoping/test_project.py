@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ipy_memory.scoping.project import project_label, resolve_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HEAD = "ref: refs/heads/main\n"
 

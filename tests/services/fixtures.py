@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.hindsight.stub import StubServer
+from tests.backends.hindsight.stub import StubServer
 from tests.services.hindsight_server import HindsightServer, default_venv, running_server
 
 if TYPE_CHECKING:

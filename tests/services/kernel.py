@@ -6,12 +6,15 @@ import queue
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
+    from jupyter_client.blocking.client import BlockingKernelClient
 
 VISIBLE = frozenset(
     {

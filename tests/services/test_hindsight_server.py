@@ -10,13 +10,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
 
 from tests.services.hindsight_server import PROJECT, VENV_VARIABLE, default_venv
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 COMMAND = [sys.executable, "-m", "tests.services.hindsight_server"]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +12,9 @@ from ipy_memory import demo
 from ipy_memory.commands.table import SHELL
 from ipy_memory.shell.program import HANDLERS
 from tests.shell.conftest import DEPLOY_TARGET, Program
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HEROKU = "31018c0cb5c53549"
 

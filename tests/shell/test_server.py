@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from tests.hindsight.stub import StubServer
-from tests.shell.conftest import Ended, Program
+if TYPE_CHECKING:
+    from tests.backends.hindsight.stub import StubServer
+    from tests.shell.conftest import Ended, Program
 
 OPERATIONS = {
     "operations": [

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.shell.conftest import Program
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.shell.conftest import Program
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipy_memory.commands.grammar import Parsed
 from ipy_memory.commands.table import COMMANDS, FILTERS, ROWS
-from ipy_memory.jsdate import shown_stamp
+from ipy_memory.jscompat.dates import shown_stamp
 from ipy_memory.notebook.commands import handles
 from ipy_memory.text import bare_id
 
 if TYPE_CHECKING:
+    from ipy_memory.commands.grammar import Parsed
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import ListFrame
 
@@ -21,7 +21,7 @@ COLUMNS = ("id", "date", "state", "bank", "store", "content")
 @handles("browse")
 def browse(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     """List a page; nothing is counted or written."""
-    from ipy_memory.inspect import browse as browsing
+    from ipy_memory.explore import browse as browsing
     from ipy_memory.notebook.result import ListFrame
 
     flags, text = parsed.flags, parsed.text.strip()
@@ -48,7 +48,7 @@ def browse(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
 @handles("chain")
 def chain(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     """Follow the replacements in both directions."""
-    from ipy_memory.inspect import browse as browsing
+    from ipy_memory.explore import browse as browsing
     from ipy_memory.notebook.result import ListFrame
 
     session = magics.session

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.backends.mnemopi.admin.stats import shown_path
 from ipy_memory.commands.grammar import Parsed, id_and_text
 from ipy_memory.commands.table import COMMANDS
 from ipy_memory.errors import ChangedSinceError, MagicError
-from ipy_memory.mnemopi.reports import shown_path
 from ipy_memory.notebook.commands import handles
 from ipy_memory.notebook.variables import text_of, value_of
 from ipy_memory.redact import redact_counted
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
-    from ipy_memory.mnemopi.backend import MnemopiBackend
-    from ipy_memory.mnemopi.edit import Edited, Operation
+    from ipy_memory.backends.mnemopi.backend import MnemopiBackend
+    from ipy_memory.backends.mnemopi.store.edit import Edited, Operation
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import TextResult
 
@@ -65,7 +65,7 @@ def invalidate(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     name = parsed.flags.get("frame")
     if name is None:
         return _changed(magics, parsed, "invalidate", parsed.word, replacement_id=parsed.flags.get("by"))
-    from ipy_memory.inspect.selection import invalidate_all
+    from ipy_memory.explore.selection import invalidate_all
 
     if "bank" in parsed.flags:
         raise MagicError("the rows of --frame say their banks", hint="leave --bank out")
@@ -87,7 +87,7 @@ def forget(magics: MemoryMagics, parsed: Parsed) -> TextResult:
 @handles("undo")
 def undo(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Put the memories back as they were before; where one was changed again since, show both states and refuse."""
-    from ipy_memory.inspect.selection import undo_last
+    from ipy_memory.explore.selection import undo_last
     from ipy_memory.notebook.result import TextResult
 
     try:
@@ -99,7 +99,7 @@ def undo(magics: MemoryMagics, parsed: Parsed) -> TextResult:
 
 def _both(error: ChangedSinceError) -> list[str]:
     """Return what is stored now and what an undo would write, line by line."""
-    from ipy_memory.escape import visible
+    from ipy_memory.frames.escape import visible
 
     lines = ["--- as it is now", "+++ as it would be after the undo"]
     for name, now in error.now.items():
@@ -114,7 +114,7 @@ def _both(error: ChangedSinceError) -> list[str]:
 
 def _changed(magics: MemoryMagics, parsed: Parsed, op: Operation, memory_id: str, **given: Any) -> TextResult:
     """Carry out an edit; say what was done, and where the copy is that was made of the bank at its first edit."""
-    from ipy_memory.mnemopi.backend import MnemopiBackend
+    from ipy_memory.backends.mnemopi.backend import MnemopiBackend
 
     dry = "dry-run" in parsed.flags
     backend = magics.session.backend
@@ -129,7 +129,7 @@ def _changed(magics: MemoryMagics, parsed: Parsed, op: Operation, memory_id: str
 
 def _shown(done: Edited, content: str | None, copies: Sequence[str], *, dry: bool) -> TextResult:
     """Return what was done or would be, the difference of an update, and what is said of copies."""
-    from ipy_memory.escape import visible
+    from ipy_memory.frames.escape import visible
     from ipy_memory.notebook.result import TextResult
 
     lines = [f"Dry run: nothing was written. It would say: {done.text}" if dry else done.text]
@@ -163,7 +163,7 @@ def _copies_made(backend: MnemopiBackend, had: Collection[Path]) -> list[str]:
 
 
 def _copies_left(backend: MnemopiBackend, done: Edited) -> list[str]:
-    from ipy_memory.mnemopi.copies import copies_of, unfinished_of
+    from ipy_memory.backends.mnemopi.db.copies import copies_of, unfinished_of
 
     # A forgotten text may be gone from every bank since an earlier purge: then any of them may have had it.
     targets = backend.edit_targets()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipy_memory.commands.grammar import Parsed
 from ipy_memory.notebook.commands import handles
 
 if TYPE_CHECKING:
+    from ipy_memory.commands.grammar import Parsed
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import ListFrame, TextResult
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @handles("stats")
 def stats(magics: MemoryMagics, _: Parsed) -> TextResult:
     """Show the agent's own table (M-08), and below it the rule by which memories age."""
-    from ipy_memory.inspect.ageing import stats_text
+    from ipy_memory.explore.aging import stats_text
     from ipy_memory.notebook.result import TextResult
 
     return TextResult(stats_text(magics.session))
@@ -32,7 +32,7 @@ def diagnose(magics: MemoryMagics, _: Parsed) -> TextResult:
 @handles("doctor")
 def doctor(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     """Look at every bank in scope, or one; without --repair nothing is written."""
-    from ipy_memory.inspect import health
+    from ipy_memory.explore import health
     from ipy_memory.notebook.result import ListFrame
 
     mend = "repair" in parsed.flags
@@ -45,7 +45,7 @@ def doctor(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
 @handles("consolidate")
 def consolidate(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Consolidate the session's own banks as a whole, and say how many memories it was or why none."""
-    from ipy_memory.inspect.ageing import consolidate_now
+    from ipy_memory.explore.aging import consolidate_now
     from ipy_memory.notebook.result import TextResult
 
     return TextResult("\n".join(consolidate_now(magics.session, dry_run="dry-run" in parsed.flags)))
@@ -54,7 +54,7 @@ def consolidate(magics: MemoryMagics, parsed: Parsed) -> TextResult:
 @handles("report")
 def report(magics: MemoryMagics, _: Parsed) -> TextResult:
     """Print it all as text, without a secret."""
-    from ipy_memory.inspect.report import report_text
+    from ipy_memory.explore.report import report_text
     from ipy_memory.notebook.result import TextResult
 
     return TextResult(report_text(magics.session, magics.progress("banks")))

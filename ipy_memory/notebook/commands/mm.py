@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.commands.grammar import Parsed, one_of
 from ipy_memory.commands.table import COMMANDS
 from ipy_memory.errors import HindsightError, MagicError
-from ipy_memory.jsdate import shown_stamp
+from ipy_memory.jscompat.dates import shown_stamp
 from ipy_memory.notebook.commands import handles
 from ipy_memory.notebook.remote import remote
 
 if TYPE_CHECKING:
-    from ipy_memory.hindsight.backend import HindsightBackend
+    from collections.abc import Callable, Mapping
+
+    from ipy_memory.backends.hindsight.backend import HindsightBackend
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import TextResult
 
 
 def _list(backend: HindsightBackend) -> str:
-    from ipy_memory.hindsight import mental_models
-    from ipy_memory.hindsight.client import listed
+    from ipy_memory.backends.hindsight import mental_models
+    from ipy_memory.backends.hindsight.client import listed
 
     try:
         answer = backend.service.client.list_mental_models(backend.retain_bank, detail="metadata")
     except HindsightError as error:
         if error.status_code != 404:
             raise
-        from ipy_memory.hindsight.report import NOT_THERE
+        from ipy_memory.backends.hindsight.report import NOT_THERE
 
         return f"Bank {backend.retain_bank} is {NOT_THERE}"
     models = mental_models.models_of(listed("listMentalModels", answer, backend.service.where))
@@ -35,7 +36,7 @@ def _list(backend: HindsightBackend) -> str:
 
 
 def _show(backend: HindsightBackend, model_id: str) -> str:
-    from ipy_memory.hindsight import mental_models
+    from ipy_memory.backends.hindsight import mental_models
 
     model = _found(backend, model_id)
     [known] = mental_models.models_of([model])
@@ -43,7 +44,7 @@ def _show(backend: HindsightBackend, model_id: str) -> str:
 
 
 def _history(backend: HindsightBackend, model_id: str) -> str:
-    from ipy_memory.hindsight import mental_models
+    from ipy_memory.backends.hindsight import mental_models
 
     newer = _text(_found(backend, model_id).get("content"))
     parts = []
@@ -57,7 +58,7 @@ def _history(backend: HindsightBackend, model_id: str) -> str:
 
 
 def _seed(backend: HindsightBackend) -> str:
-    from ipy_memory.hindsight.client import listed
+    from ipy_memory.backends.hindsight.client import listed
 
     backend.service.ensure_bank()
     missing = backend.models.missing_seeds(lambda answer: listed("listMentalModels", answer, backend.service.where))
@@ -120,7 +121,7 @@ def _found(backend: HindsightBackend, model_id: str) -> dict[str, Any]:
     if model is None:
         raise _unknown(backend, model_id)
     if not isinstance(model, dict) or not isinstance(model.get("id"), str):
-        from ipy_memory.hindsight.client import odd_answer
+        from ipy_memory.backends.hindsight.client import odd_answer
 
         raise odd_answer("getMentalModel", backend.service.where)
     return model

@@ -11,7 +11,7 @@ from ipy_memory.notebook.commands import handles
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.magics import MemoryMagics
-    from ipy_memory.notebook.panels.display import Panel
+    from ipy_memory.notebook.widgets.display import Panel
     from ipy_memory.session import MemorySession
 
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def panel(magics: MemoryMagics, parsed: Parsed) -> Panel | None:
     """Open a panel on this notebook's memory; all of them follow ``%memory use`` and ``%memory scope``."""
     from ipy_memory.notebook import directory
-    from ipy_memory.notebook.panels import panel_on
-    from ipy_memory.notebook.panels.desk import Desk, desk_of
+    from ipy_memory.notebook.widgets import panel_on
+    from ipy_memory.notebook.widgets.session_hub import Desk, desk_of
 
     if {"static", "live"} <= set(parsed.flags):
         raise MagicError("--static and --live exclude each other", hint="leave one of the two out")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipy_memory.commands.grammar import Parsed
 from ipy_memory.notebook.commands import handles
 
 if TYPE_CHECKING:
+    from ipy_memory.commands.grammar import Parsed
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import TextResult
 

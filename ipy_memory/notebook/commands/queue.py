@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipy_memory.commands.grammar import Parsed
 from ipy_memory.notebook.commands import handles
 
 if TYPE_CHECKING:
-    from ipy_memory.inspect.sending import Listing
+    from ipy_memory.commands.grammar import Parsed
+    from ipy_memory.explore.sending import Listing
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import TableResult, TextResult
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @handles("queue")
 def queue(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Show one row an item; the frame of the result has the same rows."""
-    from ipy_memory.inspect import sending
+    from ipy_memory.explore import sending
     from ipy_memory.notebook.result import TextResult
 
     if "drop" in parsed.flags:
@@ -29,7 +29,7 @@ def queue(magics: MemoryMagics, parsed: Parsed) -> TextResult:
 @handles("flush")
 def flush(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Send, and say what the server made of it so far: sent is not yet stored."""
-    from ipy_memory.inspect import sending
+    from ipy_memory.explore import sending
     from ipy_memory.notebook.result import TextResult
 
     return TextResult(sending.flush(magics.session, parsed.flags).text)
@@ -38,7 +38,7 @@ def flush(magics: MemoryMagics, parsed: Parsed) -> TextResult:
 @handles("operations")
 def operations(magics: MemoryMagics, parsed: Parsed) -> TableResult:
     """Show one row an operation, newest first; documents that gave no memory are named below."""
-    from ipy_memory.inspect import sending
+    from ipy_memory.explore import sending
 
     return _table(sending.operations(magics.session, parsed.flags.get("page", 1)), dates=("since",))
 

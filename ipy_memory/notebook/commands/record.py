@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipy_memory import js
-from ipy_memory.commands.grammar import Parsed
 from ipy_memory.errors import MagicError
+from ipy_memory.jscompat import strings as js
 from ipy_memory.notebook.commands import handles
 
 if TYPE_CHECKING:
+    from ipy_memory.commands.grammar import Parsed
     from ipy_memory.notebook.magics import MemoryMagics
-    from ipy_memory.notebook.record import Recorder
+    from ipy_memory.notebook.recorder import Recorder
     from ipy_memory.notebook.result import TextResult
     from ipy_memory.session import MemorySession
 
@@ -22,7 +22,7 @@ PREVIEW_CELLS = 3
 @handles("record")
 def record(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Switch recording on or off, say whether it is on, or show what would be written."""
-    from ipy_memory.notebook import record as recording
+    from ipy_memory.notebook import recorder as recording
     from ipy_memory.notebook.result import TextResult
 
     action = parsed.word
@@ -58,7 +58,7 @@ def destination(session: MemorySession) -> str:
     MagicError
         Nothing would be written, since automatic retention is off.
     """
-    from ipy_memory.notebook.record import OUTPUT_UNITS
+    from ipy_memory.notebook.recorder import OUTPUT_UNITS
 
     backend = session.live_backend()
     switch = f"{backend.name}.autoRetain"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipy_memory.commands.grammar import Parsed
 from ipy_memory.notebook.commands import handles
 
 if TYPE_CHECKING:
+    from ipy_memory.commands.grammar import Parsed
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import TableResult
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @handles("status")
 def status(magics: MemoryMagics, _: Parsed) -> TableResult:
     """Show the session, then every setting that is not at its default."""
-    from ipy_memory.inspect.status import status_notes, status_rows
+    from ipy_memory.explore.status import status_notes, status_rows
     from ipy_memory.notebook.result import TableResult
 
     session = magics.session

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipy_memory.commands.grammar import Parsed
 from ipy_memory.notebook.commands import handles
 
 if TYPE_CHECKING:
+    from ipy_memory.commands.grammar import Parsed
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import TableResult, TextResult
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @handles("trust")
 def trust(magics: MemoryMagics, parsed: Parsed) -> TableResult | TextResult:
     """Trust a folder for what its files say now, list the trusted folders, or end the trust of one."""
-    from ipy_memory.inspect.trusting import trust_answer
+    from ipy_memory.explore.trusting import trust_answer
     from ipy_memory.notebook.result import TableResult, TextResult
 
     listing = "list" in parsed.flags

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipy_memory.commands.grammar import Parsed
 from ipy_memory.notebook.commands import handles
 
 if TYPE_CHECKING:
+    from ipy_memory.commands.grammar import Parsed
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import TextResult
 
@@ -25,7 +25,7 @@ def use(magics: MemoryMagics, parsed: Parsed) -> TextResult:
 @handles("scope")
 def scope(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Choose the scoping; what waits to be sent goes to the old bank first (S-13)."""
-    from ipy_memory.inspect.scopes import read, scope_in_force, written
+    from ipy_memory.explore.scopes import read, scope_in_force, written
     from ipy_memory.notebook.result import TextResult
 
     magics.scope = parsed.word

@@ -19,7 +19,7 @@ COLUMNS = ("id", "bank", "store", "verdict", "reason", "content")
 @handles("why")
 def why(magics: MemoryMagics, parsed: Parsed) -> TextResult | ListFrame:
     """Read the account of one recall; nothing is counted or written."""
-    from ipy_memory.inspect.why import came_back, furthest, verdicts, verdicts_frame
+    from ipy_memory.explore.why import came_back, furthest, verdicts, verdicts_frame
     from ipy_memory.notebook.result import ListFrame, TextResult
 
     limit = parsed.flags.get("limit", magics.limit or None)

@@ -8,13 +8,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.session import MnemopiSession
 from ipy_memory.clock import FixedIds
+from ipy_memory.conversation import messages_in, messages_of
 from ipy_memory.errors import MemoryToolkitError
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.life import MnemopiSession
 from ipy_memory.session import MemorySession, open_session
 from ipy_memory.text import MNEMOPI_INSTRUCTIONS
-from ipy_memory.turns import messages_in, messages_of
 from tests.conformance.dump import Names, mapped, see_all
 from tests.conformance.kinds.tools import tool_answer
 from tests.conformance.registry import Case, kind

@@ -9,21 +9,21 @@ from typing import Any
 
 import httpx
 
-from ipy_memory import js
+from ipy_memory.backends.mnemopi.config import engine_config
+from ipy_memory.backends.mnemopi.consolidation.abbreviate import encode
+from ipy_memory.backends.mnemopi.consolidation.degrade import degrade
+from ipy_memory.backends.mnemopi.consolidation.sleep import sleep, sleep_all
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.embeddings.index import CUT_MARK, reconcile
+from ipy_memory.backends.mnemopi.embeddings.providers import HttpEmbedder
+from ipy_memory.backends.mnemopi.recall.single_bank import recall
+from ipy_memory.backends.mnemopi.store.graph_extract import extract_gist, extract_statements
+from ipy_memory.backends.mnemopi.store.jobs import drain
+from ipy_memory.backends.mnemopi.store.memories import invalidate, update
+from ipy_memory.backends.mnemopi.store.write import remember
 from ipy_memory.clock import FixedIds
-from ipy_memory.jsdate import iso
-from ipy_memory.mnemopi.aaak import encode
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.change import invalidate, update
-from ipy_memory.mnemopi.config import engine_config
-from ipy_memory.mnemopi.consolidation import sleep, sleep_all
-from ipy_memory.mnemopi.degradation import degrade
-from ipy_memory.mnemopi.embedders import HttpEmbedder
-from ipy_memory.mnemopi.embeddings import CUT_MARK, reconcile
-from ipy_memory.mnemopi.graph_extract import extract_gist, extract_statements
-from ipy_memory.mnemopi.pending import drain
-from ipy_memory.mnemopi.recall import recall
-from ipy_memory.mnemopi.store import remember
+from ipy_memory.jscompat import strings as js
+from ipy_memory.jscompat.dates import iso
 from tests.conformance.compare import first_difference
 from tests.conformance.dump import Names, shown, tables
 from tests.conformance.kinds.store import remember_options

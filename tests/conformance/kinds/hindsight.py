@@ -3,53 +3,57 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from ipy_memory import jsdate, text, tools, turns
+from ipy_memory import conversation, text, tools
+from ipy_memory.backends.hindsight import mental_models, parsing, prompts
+from ipy_memory.backends.hindsight.backend import OWN_SOURCE, HindsightBackend
+from ipy_memory.backends.hindsight.client import HindsightClient, Item
+from ipy_memory.backends.hindsight.outbox import Outbox
 from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
 from ipy_memory.errors import HindsightError, NotInitialisedError
-from ipy_memory.hindsight import answers, blocks, mental_models
-from ipy_memory.hindsight.alias import HindsightAlias
-from ipy_memory.hindsight.backend import OWN_SOURCE, HindsightBackend
-from ipy_memory.hindsight.client import HindsightClient, Item
-from ipy_memory.hindsight.outbox import Outbox
+from ipy_memory.jscompat import dates
 from ipy_memory.model import RetainItem, ToolResult
 from ipy_memory.scoping.hindsight import hindsight_scope
-from ipy_memory.settings import hindsight_config, load_settings
+from ipy_memory.settings.resolve import hindsight_config, load_settings
+from tests.backends.hindsight.stub import StubServer
 from tests.conformance.kinds.tools import tool_answer
 from tests.conformance.registry import Case, kind
-from tests.hindsight.stub import StubServer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ipy_memory.backends.hindsight.subagent import HindsightAlias
 
 
-def _messages(items: list[dict[str, Any]]) -> list[turns.Message]:
-    return [turns.Message(item["role"], item["content"], item.get("timestamp")) for item in items]
+def _messages(items: list[dict[str, Any]]) -> list[conversation.Message]:
+    return [conversation.Message(item["role"], item["content"], item.get("timestamp")) for item in items]
 
 
-def _transcript(result: turns.Transcript) -> dict[str, Any]:
+def _transcript(result: conversation.Transcript) -> dict[str, Any]:
     return {"transcript": result.text, "messageCount": result.message_count}
 
 
 @kind("content_strip_tags")
 def strip_tags(case: Case) -> Any:
-    return turns.strip_tags(case.input)
+    return conversation.strip_tags(case.input)
 
 
 @kind("content_strip_protocol")
 def strip_protocol(case: Case) -> Any:
-    return turns.strip_protocol(case.input)
+    return conversation.strip_protocol(case.input)
 
 
 @kind("content_substantive")
 def substantive(case: Case) -> Any:
-    return turns.has_substance(case.input)
+    return conversation.has_substance(case.input)
 
 
 @kind("content_slice_turns")
 def slice_turns(case: Case) -> Any:
-    return len(turns.last_turns(_messages(case.input["messages"]), case.input["turns"]))
+    return len(conversation.last_turns(_messages(case.input["messages"]), case.input["turns"]))
 
 
 @kind("content_compose_query")
@@ -57,9 +61,9 @@ def compose_query(case: Case) -> Any:
     given = case.input
     latest = given["latest"]
     if "query" in given:
-        return {"truncated_direct": turns.cut_query(given["query"], latest, given["maxChars"])}
-    query = turns.compose_query(latest, _messages(given["messages"]), given["contextTurns"])
-    cuts = {limit: turns.cut_query(query, latest, int(limit)) for limit in case.expected["truncated"]}
+        return {"truncated_direct": conversation.cut_query(given["query"], latest, given["maxChars"])}
+    query = conversation.compose_query(latest, _messages(given["messages"]), given["contextTurns"])
+    cuts = {limit: conversation.cut_query(query, latest, int(limit)) for limit in case.expected["truncated"]}
     return {"query": query, "truncated": cuts}
 
 
@@ -67,19 +71,19 @@ def compose_query(case: Case) -> Any:
 def retention(case: Case) -> Any:
     messages = _messages(case.input)
     results = {
-        "last_turn": turns.transcript(messages, full=False),
-        "full": turns.transcript(messages, full=True),
-        "full_timestamps": turns.transcript(messages, full=True, stamps=True),
-        "last_turn_timestamps": turns.transcript(messages, full=False, stamps=True),
-        "user_only": turns.user_transcript(messages),
-        "embeddable": turns.plain_transcript(messages),
+        "last_turn": conversation.transcript(messages, full=False),
+        "full": conversation.transcript(messages, full=True),
+        "full_timestamps": conversation.transcript(messages, full=True, stamps=True),
+        "last_turn_timestamps": conversation.transcript(messages, full=False, stamps=True),
+        "user_only": conversation.user_transcript(messages),
+        "embeddable": conversation.plain_transcript(messages),
     }
     return {name: _transcript(result) for name, result in results.items()}
 
 
 @kind("truncate_tokens")
 def truncate_tokens(case: Case) -> Any:
-    return turns.truncate_tokens(case.input["text"], case.input["limit"])
+    return conversation.truncate_tokens(case.input["text"], case.input["limit"])
 
 
 @kind("mental_models_render")
@@ -115,12 +119,12 @@ def mental_models_seeds(case: Case) -> Any:
 
 @kind("content_format_memories")
 def format_memories(case: Case) -> Any:
-    return blocks.bullets(answers.hits_of(case.input, "bank")[0])
+    return prompts.bullets(parsing.hits_of(case.input, "bank")[0])
 
 
 @kind("content_format_time")
 def format_time(case: Case) -> Any:
-    moment = jsdate.parse_ms(case.input, case.clock().tz)
+    moment = dates.parse_ms(case.input, case.clock().tz)
     return None if moment is None else text.current_time(moment)
 
 
@@ -154,7 +158,7 @@ def _snake(name: str) -> str:
 
 def _value(value: Any, clock: FixedClock) -> Any:
     if isinstance(value, dict) and "$instant" in value:
-        return jsdate.parse_ms(value["$instant"], clock.tz)
+        return dates.parse_ms(value["$instant"], clock.tz)
     return value
 
 
@@ -206,7 +210,7 @@ class _Session:
     clock: FixedClock
     timers: ManualTimers = field(default_factory=ManualTimers)
     notices: list[dict[str, str]] = field(default_factory=list)
-    log: list[turns.Message] = field(default_factory=list)
+    log: list[conversation.Message] = field(default_factory=list)
     backend: HindsightBackend | None = None
     made: list[HindsightBackend] = field(default_factory=list)
     sub: HindsightAlias | None = None
@@ -299,7 +303,7 @@ def _step(session: _Session, step: Mapping[str, Any]) -> Any:
             worked, block = state.recall_block(step["query"])
             return {"context": block, "ok": worked}
         case "entries":
-            session.log = turns.messages_of(step["entries"])
+            session.log = conversation.messages_of(step["entries"])
         case "agent_end":
             state.end_turn(session.log)
         case "force_retain":
@@ -318,7 +322,7 @@ def _step(session: _Session, step: Mapping[str, Any]) -> Any:
         case "commit":
             return session.prepared.commit() if session.prepared else _ABSENT
         case "compaction":
-            return state.compaction(turns.messages_in(step["messages"], empty_blocks=True)) or _ABSENT
+            return state.compaction(conversation.messages_in(step["messages"], empty_blocks=True)) or _ABSENT
         case "instructions":
             return state.instructions()
         case "start":

@@ -5,26 +5,29 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipy_memory import text
-from ipy_memory.clock import FixedClock
+from ipy_memory.backends.mnemopi.config import engine_config
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.recall.facts import fact_recall
+from ipy_memory.backends.mnemopi.recall.multi_bank import ScopedAnswer, TargetAnswer, scoped_recall
+from ipy_memory.backends.mnemopi.recall.scoring import normalised_weights
+from ipy_memory.backends.mnemopi.recall.single_bank import RecallOptions, recall, recall_enhanced, touch
+from ipy_memory.conversation import strip_protocol
 from ipy_memory.errors import MemoryToolkitError, ScopedRecallError
-from ipy_memory.js import cut, number_text, round4, units
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.config import engine_config
-from ipy_memory.mnemopi.facts import fact_recall
-from ipy_memory.mnemopi.recall import RecallOptions, recall, recall_enhanced, touch
-from ipy_memory.mnemopi.scoped import ScopedAnswer, TargetAnswer, scoped_recall
-from ipy_memory.mnemopi.scoring import normalised_weights
-from ipy_memory.model import Hit
-from ipy_memory.turns import strip_protocol
+from ipy_memory.jscompat.strings import cut, number_text, round4, units
 
 from ..registry import Case, kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from ipy_memory.clock import FixedClock
+    from ipy_memory.model import Hit
 
 _ENV_FIELDS = {
     "vectorWeight": "vector_weight",

@@ -6,10 +6,11 @@ from datetime import UTC
 from functools import cmp_to_key
 from typing import Any
 
-from ipy_memory import collation, js, jsdate
+from ipy_memory.backends.mnemopi.recall import query_dates, query_terms, rerank
 from ipy_memory.clock import FixedClock, stable_id
 from ipy_memory.errors import ToolInputError
-from ipy_memory.mnemopi import lexicon, rerank, temporal
+from ipy_memory.jscompat import collation, dates
+from ipy_memory.jscompat import strings as js
 from tests.conformance.registry import Case, kind
 
 
@@ -34,14 +35,14 @@ def stable_ids(case: Case) -> Any:
 
 @kind("synonyms")
 def synonyms(case: Case) -> Any:
-    return lexicon.synonyms(case.input)
+    return query_terms.synonyms(case.input)
 
 
 @kind("query_units")
 def query_units(case: Case) -> Any:
-    intent = lexicon.classify_intent(case.input)
+    intent = query_terms.classify_intent(case.input)
     return {
-        "normalized": lexicon.normalise(case.input),
+        "normalized": query_terms.normalise(case.input),
         "intent": {
             "category": intent.category,
             "confidence": intent.confidence,
@@ -50,7 +51,7 @@ def query_units(case: Case) -> Any:
             "fts_bias": intent.fts_bias,
             "importance_bias": intent.importance_bias,
         },
-        "weights": list(lexicon.adjust_weights(0.5, 0.3, 0.2, intent)),
+        "weights": list(query_terms.adjust_weights(0.5, 0.3, 0.2, intent)),
     }
 
 
@@ -73,7 +74,7 @@ def mmr_whitespace(case: Case) -> Any:
 
 @kind("temporal_*")
 def date_words(case: Case) -> Any:
-    found = temporal.extract_temporal(case.input, FixedClock(case.header["reference"]).now_ms())
+    found = query_dates.extract_temporal(case.input, FixedClock(case.header["reference"]).now_ms())
     return {
         "event_date": found.event_date,
         "event_date_precision": found.event_date_precision,
@@ -86,15 +87,15 @@ def date_words(case: Case) -> Any:
 def date_parse(case: Case) -> Any:
     clock = case.clock()
     return {
-        "parse": jsdate.parse_ms(case.input, clock.tz),
-        "boost": temporal.temporal_boost(case.input, clock.now_ms(), 24, clock.tz),
+        "parse": dates.parse_ms(case.input, clock.tz),
+        "boost": query_dates.temporal_boost(case.input, clock.now_ms(), 24, clock.tz),
     }
 
 
 @kind("query_time")
 def query_time(case: Case) -> Any:
     try:
-        return {"iso": jsdate.iso(temporal.query_time(case.input, UTC))}
+        return {"iso": dates.iso(query_dates.query_time(case.input, UTC))}
     except ToolInputError as error:
         return {"error": error.message, "name": "TypeError"}
 

@@ -12,20 +12,18 @@ import shutil
 import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ipy_memory.backends.mnemopi.legacy import legacy_banks
 from ipy_memory.clock import base36
 from ipy_memory.errors import BankNameError
-from ipy_memory.js import well_formed
+from ipy_memory.jscompat.strings import well_formed
+from ipy_memory.jscompat.wyhash import wyhash
 from ipy_memory.scoping.hindsight import hindsight_scope
-from ipy_memory.scoping.legacy import legacy_banks
 from ipy_memory.scoping.mnemopi import BankScope, bank_path, bank_scope, mnemopi_scope, project_segment
-from ipy_memory.scoping.wyhash import wyhash
-from ipy_memory.settings import (
+from ipy_memory.settings.resolve import (
     HindsightConfig,
     MnemopiConfig,
     Settings,
@@ -33,8 +31,12 @@ from ipy_memory.settings import (
     load_settings,
     mnemopi_config,
 )
-from ipy_memory.settings_table import SETTINGS
+from ipy_memory.settings.table import SETTINGS
 from tests.conformance.registry import Case, kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
 GIT_SETUP = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from ipy_memory import text
+from ipy_memory.backends.mnemopi.config import EngineConfig
+from ipy_memory.backends.mnemopi.consolidation.sleep import sleep
+from ipy_memory.backends.mnemopi.db.bank import Bank
+from ipy_memory.backends.mnemopi.retention import Retention
+from ipy_memory.backends.mnemopi.store.edit import edit
+from ipy_memory.backends.mnemopi.store.extraction import FACT_LIMIT, heuristic_facts, parse_answer
+from ipy_memory.backends.mnemopi.store.jobs import drain
+from ipy_memory.backends.mnemopi.store.write import RememberOptions, redact_write, remember, retain_items
 from ipy_memory.clock import FixedIds
+from ipy_memory.conversation import messages_of
 from ipy_memory.errors import MemoryToolkitError
-from ipy_memory.mnemopi.bank import Bank
-from ipy_memory.mnemopi.config import EngineConfig
-from ipy_memory.mnemopi.consolidation import sleep
-from ipy_memory.mnemopi.edit import edit
-from ipy_memory.mnemopi.extraction import FACT_LIMIT, heuristic_facts, parse_answer
-from ipy_memory.mnemopi.pending import drain
-from ipy_memory.mnemopi.retention import Retention
-from ipy_memory.mnemopi.store import RememberOptions, redact_write, remember, retain_items
 from ipy_memory.model import RetainItem
 from ipy_memory.redact import redact
-from ipy_memory.settings_table import SETTINGS
-from ipy_memory.turns import messages_of
+from ipy_memory.settings.table import SETTINGS
 from tests.conformance.dump import Names, see_all, shown, tables
 from tests.conformance.registry import Case, kind
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import HindsightError, MemoryToolkitError
-from ipy_memory.model import ToolResult
 from ipy_memory.tools import SPECS, available
 from tests.conformance.registry import Case, kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ipy_memory.model import ToolResult
 
 
 def tool_answer(call: Callable[[], ToolResult]) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""The two places a memory can live in, behind one base class."""

@@ -1,0 +1,1 @@
+"""Summaries of old memories, and their decay."""

@@ -1,0 +1,1 @@
+"""A bank's file: connection, schema, transactions."""

@@ -1,0 +1,1 @@
+"""Vectors: who computes them, where they are kept."""

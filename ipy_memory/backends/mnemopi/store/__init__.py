@@ -1,0 +1,1 @@
+"""What is written to a bank, changed in it and removed from it."""

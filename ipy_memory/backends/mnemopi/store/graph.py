@@ -1,0 +1,178 @@
+"""The episodic graph of a bank: gists, statements, and the edges that tie memories together."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from ipy_memory.backends.mnemopi.db import rows
+from ipy_memory.backends.mnemopi.db.coerce import as_text
+from ipy_memory.backends.mnemopi.store.graph_extract import extract_gist, extract_statements, gist_id
+from ipy_memory.jscompat import dates, letters
+from ipy_memory.jscompat import strings as js
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ipy_memory.backends.mnemopi.db.bank import Bank
+    from ipy_memory.backends.mnemopi.store.graph_extract import Gist, Statement
+
+LINK_THRESHOLD = 0.35
+"""How alike two memories must be to be tied together; also the weight of a shared time scope."""
+
+_TOKEN = re.compile(f"[{letters.WORD}-]+")
+_SHORTEST_TOKEN = 3
+_STOP_WORDS = frozenset(
+    ("the", "and", "for", "with", "that", "this", "from", "into", "onto", "about", "was", "were", "are", "is", "has")
+) | {"have", "had", "she", "he", "they", "them", "their", "our", "new"}
+
+
+class Graph:
+    """Ties new memories to those of a bank; what it has read of the bank serves one write transaction.
+
+    Parameters
+    ----------
+    bank
+        The bank, inside a transaction.
+    session
+        The session name that statements carry; the bank's own by default.
+    """
+
+    def __init__(self, bank: Bank, session: str | None = None) -> None:
+        self._bank = bank
+        self.session = session or bank.name
+        self._sizes: dict[str, int] = {}
+        self._postings: defaultdict[str, list[str]] = defaultdict(list)
+        self._entities: defaultdict[str, set[str]] = defaultdict(set)
+        self._scopes: dict[str, str | None] = {}
+        self._read()
+
+    def ingest(self, memory_id: str, text: str, *, statements: bool = True) -> None:
+        """Store the gist (and the statements) of a memory and tie it to what the bank holds.
+
+        Parameters
+        ----------
+        memory_id
+            The memory.
+        text
+            Its text.
+        statements
+            Whether statements are read out of the text as well.
+        """
+        now_ms = self._bank.clock.now_ms()
+        now = dates.iso(now_ms)
+        gist = extract_gist(text, memory_id, now_ms)
+        self._store_gist(gist, memory_id)
+        self._add_edge(memory_id, gist.id, "ctx", 1, now)
+        for statement in extract_statements(text, memory_id, now_ms) if statements else ():
+            self._store_statement(statement, memory_id)
+            self._add_edge(gist.id, statement.id, "rel", statement.confidence, now)
+        self._link(memory_id, _tokens(text), gist.time_scope, now)
+        self._add_tokens(memory_id, text)
+        self._scopes[memory_id] = gist.time_scope
+
+    def _read(self) -> None:
+        connection = self._bank.connection
+        contents: dict[str, str | None] = {}
+        for memory_id, own_id, text, scope in connection.execute(
+            "SELECT memory_id, id, text, time_scope FROM gists WHERE memory_id IS NOT NULL ORDER BY rowid"
+        ):
+            contents.setdefault(memory_id, text)
+            if own_id == gist_id(memory_id):
+                self._scopes[memory_id] = scope
+        working = dict(connection.execute("SELECT id, content FROM working_memory ORDER BY id"))
+        episodic = dict(connection.execute("SELECT id, content FROM episodic_memory ORDER BY id"))
+        for memory_id, text in (contents | episodic | working).items():
+            self._sizes.setdefault(memory_id, 0)
+            self._add_tokens(memory_id, as_text(text) or "")
+        # Ids are visited gists first, then working, then episodic rows.
+        order = dict.fromkeys((*contents, *working, *episodic))
+        self._sizes = {memory_id: self._sizes[memory_id] for memory_id in order}
+        for memory_id, subject, object_ in connection.execute(
+            "SELECT source_msg_id, subject, object FROM facts WHERE source_msg_id IS NOT NULL"
+        ):
+            self._add_entities(memory_id, (subject, object_))
+
+    def _add_tokens(self, memory_id: str, text: str) -> None:
+        if self._sizes.get(memory_id):
+            return
+        tokens = _tokens(text)
+        self._sizes[memory_id] = len(tokens)
+        for token in tokens:
+            self._postings[token].append(memory_id)
+
+    def _add_entities(self, memory_id: str, names: Iterable[object]) -> None:
+        self._entities[memory_id].update(filter(None, (js.lower(js.trim(as_text(name) or "")) for name in names)))
+
+    def _store_gist(self, gist: Gist, memory_id: str) -> None:
+        row = {
+            "id": gist.id,
+            "text": js.well_formed(gist.text),
+            "timestamp": gist.timestamp,
+            "participants_json": js.json_text(gist.participants),
+            "location": gist.location,
+            "emotion": gist.emotion,
+            "time_scope": gist.time_scope,
+            "memory_id": memory_id,
+        }
+        rows.replace(self._bank.connection, "gists", row)
+
+    def _store_statement(self, statement: Statement, memory_id: str) -> None:
+        row = {
+            "fact_id": statement.id,
+            "session_id": self.session,
+            "subject": statement.subject,
+            "predicate": statement.predicate,
+            "object": statement.object,
+            "timestamp": statement.timestamp,
+            "source_msg_id": memory_id,
+            "confidence": statement.confidence,
+        }
+        rows.replace(self._bank.connection, "facts", row)
+
+    def _link(self, memory_id: str, tokens: frozenset[str], scope: str | None, now: str) -> None:
+        shared = Counter(other for token in tokens for other in self._postings.get(token, ()))
+        entities = self._own_entities(memory_id)
+        for other, size in self._sizes.items():
+            if other == memory_id:
+                continue
+            common = shared[other]
+            lexical = _round3(common / (len(tokens) + size - common)) if common else 0.0
+            theirs = self._entities.get(other)
+            entity = _round3(len(entities & theirs) / max(len(entities), len(theirs))) if theirs and entities else 0.0
+            temporal = LINK_THRESHOLD if scope is not None and self._scopes.get(other) == scope else 0.0
+            strongest = max(lexical, entity, temporal)
+            if lexical >= LINK_THRESHOLD:
+                self._add_edge(memory_id, other, "related_to", lexical, now)
+                self._add_edge(memory_id, other, "ctx", lexical, now)
+            if entity > 0:
+                self._add_edge(memory_id, other, "references", entity, now)
+            if lexical < LINK_THRESHOLD <= strongest:
+                self._add_edge(memory_id, other, "ctx", strongest, now)
+
+    def _own_entities(self, memory_id: str) -> set[str]:
+        # Facts may have come since the bank was read: the statements just stored and what consolidation found.
+        for subject, object_ in self._bank.connection.execute(
+            "SELECT subject, object FROM facts WHERE source_msg_id = ?", (memory_id,)
+        ):
+            self._add_entities(memory_id, (subject, object_))
+        return self._entities.get(memory_id, set())
+
+    def _add_edge(self, source: str, target: str, kind: str, weight: float, now: str) -> None:
+        self._bank.connection.execute(
+            "INSERT OR ABORT INTO graph_edges (source, target, edge_type, weight, timestamp) VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT (source, target, edge_type)"
+            " DO UPDATE SET weight = excluded.weight, timestamp = excluded.timestamp",
+            (source, target, kind, js.clamp01(weight), now),
+        )
+
+
+def _tokens(text: str) -> frozenset[str]:
+    found = frozenset(token for token in _TOKEN.findall(js.lower(text)) if js.units(token) >= _SHORTEST_TOKEN)
+    return found - _STOP_WORDS
+
+
+def _round3(value: float) -> float:
+    return math.floor(value * 1000 + 0.5) / 1000

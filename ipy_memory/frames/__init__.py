@@ -1,0 +1,1 @@
+"""Tables of memories that pandas can show, and no text of which is markup."""

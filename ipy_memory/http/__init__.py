@@ -1,0 +1,1 @@
+"""Requests with total limits, and failures in words."""

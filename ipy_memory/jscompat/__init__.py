@@ -1,0 +1,1 @@
+"""What must equal JavaScript to the byte."""

@@ -1,0 +1,235 @@
+"""The JavaScript string, number and JSON rules that byte-equality with the real system needs.
+
+Text is Python ``str`` in *pair form*: astral characters are one code point, lone surrogates stay as they are.
+"Units" are UTF-16 code units. Dates are in :mod:`ipy_memory.jscompat.dates`, collation in
+:mod:`ipy_memory.jscompat.collation`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+from ipy_memory.jscompat.letters import with_small_letters
+
+TRIM_SET = "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+TRIM_SET += "\u2028\u2029\u202f\u205f\u3000\ufeff"
+"""The characters that JavaScript's ``trim`` takes off."""
+
+WHITESPACE = TRIM_SET
+"""The inside of a character class that matches what JavaScript's ``\\s`` matches: the same characters."""
+
+_SPACES = re.compile(f"[{WHITESPACE}]+")
+_SEPARATORS = re.compile("[\x1c-\x1f]")  # white space to Python alone
+_DECIMAL = re.compile(r"[+-]?(?:Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)", re.ASCII)
+_RADIX = re.compile(r"0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+)")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_EXACT_DIGITS = 300
+_DEEPEST = 200
+_JSON_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|([\[\]{}])', re.DOTALL)
+_json_string = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def units(text: str) -> int:
+    """Return the length in UTF-16 units."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def cut(text: str, start: int, end: int | None = None) -> str:
+    """Return ``text.slice(start, end)`` counted in UTF-16 units; may leave half of a pair."""
+    if text.isascii():
+        return text[start:end]
+    raw = text.encode("utf-16-le", "surrogatepass")
+    size = len(raw) // 2
+    first, last, _ = slice(start, end).indices(size)
+    return raw[2 * first : 2 * last].decode("utf-16-le", "surrogatepass")
+
+
+def clip(text: str, limit: int, mark: str = "…") -> str:
+    """Return ``text`` cut to ``limit`` units, the last of which is the mark when something was cut (R-11)."""
+    return text if units(text) <= limit else cut(text, 0, limit - 1) + mark
+
+
+def pairs(text: str) -> str:
+    """Return the text with surrogate pairs joined to astral characters; lone surrogates stay."""
+    if not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def spread(text: str) -> str:
+    """Return the text with each astral character as its two surrogates, so that an index counts UTF-16 units."""
+    if text.isascii():
+        return text
+    low_first = memoryview(text.encode("utf-16-le", "surrogatepass"))
+    return "".join(chr(low_first[at] | low_first[at + 1] << 8) for at in range(0, len(low_first), 2))
+
+
+def well_formed(text: str) -> str:
+    """Return the text with every lone surrogate replaced by U+FFFD, as it is stored and sent."""
+    if not _SURROGATE.search(text):
+        return text
+    return _SURROGATE.sub("\ufffd", pairs(text))
+
+
+def trim(text: str) -> str:
+    """Return the text without JavaScript white space at both ends."""
+    return text.strip(TRIM_SET)
+
+
+def trim_end(text: str) -> str:
+    """Return the text without JavaScript white space at its end."""
+    return text.rstrip(TRIM_SET)
+
+
+def split_spaces(text: str) -> list[str]:
+    r"""Return ``text.split(/\s+/)`` without empty parts."""
+    if text.isascii() and not _SEPARATORS.search(text):
+        return text.split()
+    return [part for part in _SPACES.split(text) if part]
+
+
+def collapse(text: str) -> str:
+    """Return the text with each run of white space as one space, trimmed."""
+    return trim(_SPACES.sub(" ", text))
+
+
+def lower(text: str) -> str:
+    """Return ``text.toLowerCase()`` (full mapping with final sigma)."""
+    return text.lower() if text.isascii() else with_small_letters(text).lower()
+
+
+def unit_key(text: str) -> bytes:
+    """Return a sort key that orders by UTF-16 units, as JavaScript's ``<`` does."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def round_half_up(value: float) -> float:
+    """Return ``Math.round(value)``."""
+    return math.floor(value + 0.5) if math.isfinite(value) else value
+
+
+def round4(value: float) -> float:
+    """Return the value rounded to four digits as ``Math.round(x * 10000) / 10000``."""
+    return round_half_up(value * 10000) / 10000
+
+
+def clamp01(value: float) -> float:
+    """Return the value held within 0 and 1."""
+    return 0.0 if value <= 0 else 1.0 if value >= 1 else value
+
+
+def to_fixed(value: float) -> str:
+    """Return ``value.toFixed(1)``: the exact binary value, ties away from zero (R-10)."""
+    if not math.isfinite(value):
+        return number_text(value)
+    if abs(value) >= 1e21:
+        return number_text(value)
+    from decimal import ROUND_HALF_UP, Decimal
+
+    text = str(Decimal(value).quantize(Decimal("0.1"), rounding=ROUND_HALF_UP))
+    return text.lstrip("-") if value == 0 else text
+
+
+def number_text(value: float) -> str:
+    """Return ``String(value)``: shortest form, ``1`` rather than ``1.0``, exponents as JavaScript writes them."""
+    if isinstance(value, int):
+        value = _double(value)
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0:
+        return "0"
+    shortest = repr(value)
+    if "e" not in shortest:
+        return shortest.removesuffix(".0")
+    from decimal import Decimal
+
+    sign, digits, exponent = Decimal(shortest).as_tuple()
+    text = "".join(map(str, digits)).rstrip("0")
+    point = len(digits) + int(exponent)
+    body = _place(text, point)
+    return f"-{body}" if sign else body
+
+
+def _double(value: float) -> float:
+    """Return a number as JavaScript holds it: whole ones beyond its range are infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _place(digits: str, point: int) -> str:
+    if len(digits) <= point <= 21:
+        return digits + "0" * (point - len(digits))
+    if 0 < point <= 21:
+        return f"{digits[:point]}.{digits[point:]}"
+    if -6 < point <= 0:
+        return "0." + "0" * -point + digits
+    mantissa = digits[0] + (f".{digits[1:]}" if len(digits) > 1 else "")
+    exponent = point - 1
+    return f"{mantissa}e{'+' if exponent > 0 else '-'}{abs(exponent)}"
+
+
+def to_number(text: str) -> float:
+    """Return ``Number(text)``; NaN where the text is no number."""
+    text = trim(text)
+    if _DECIMAL.fullmatch(text):
+        return float(text)
+    if _RADIX.fullmatch(text):
+        return float(int(text, 0))
+    return 0.0 if not text else math.nan
+
+
+def json_text(value: Any) -> str:
+    """Return ``JSON.stringify(value)``: no spaces, non-ASCII kept, lone surrogates escaped, numbers as in JavaScript.
+
+    A mapping entry whose value is ``None`` is written as ``null``; leave absent values out beforehand.
+    """
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        text = _json_string(pairs(value))
+        return _SURROGATE.sub(lambda lone: f"\\u{ord(lone.group()):04x}", text)
+    if isinstance(value, int | float):
+        return number_text(value) if math.isfinite(_double(value)) else "null"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json_text(str(k))}:{json_text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(json_text, value)) + "]"
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def parse_json(text: str) -> Any:
+    """Return ``JSON.parse(text)``; ``None`` where the text is not JSON, is ``null``, or is nested very deeply."""
+    try:
+        return json.loads(text, parse_constant=_refuse, parse_int=_whole_number) if _is_shallow(text) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_shallow(text: str) -> bool:
+    if text.count("[") + text.count("{") <= _DEEPEST:
+        return True
+    depth = 0
+    for bracket in _JSON_BRACKET.finditer(text):
+        if bracket[1]:
+            depth += 1 if bracket[1] in "[{" else -1
+            if depth > _DEEPEST:
+                return False
+    return True
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _whole_number(digits: str) -> float:
+    # Python reads no whole number of thousands of digits; JavaScript takes it for infinite.
+    return int(digits) if len(digits) <= _EXACT_DIGITS else float(digits)

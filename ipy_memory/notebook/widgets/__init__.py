@@ -1,0 +1,81 @@
+"""Panels: search, look, mend, store and ask in a notebook, with the mouse or the keyboard (N-04).
+
+Everything a panel shows is also there as plain text and as HTML, wherever no widget can live.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipy_memory.commands.table import PANELS
+from ipy_memory.errors import MagicError, MemoryToolkitError
+
+if TYPE_CHECKING:
+    from ipy_memory.notebook.widgets.display import Panel
+    from ipy_memory.notebook.widgets.session_hub import Desk
+    from ipy_memory.session import MemorySession
+
+
+def panel(session: MemorySession, kind: str = "recall", text: str = "", *, static: bool | None = None) -> Panel:
+    """Return a panel on a session; as a cell's value it shows itself.
+
+    Parameters
+    ----------
+    session
+        Panels on the same session tell each other of every change.
+    kind
+        ``"recall"``, ``"banks"``, ``"memory"``, ``"retain"`` or ``"reflect"``.
+    text
+        What it starts with: a query, the id of a memory, or a question.
+    static
+        ``True``: text and HTML alone; ``False``: the widget wherever its libraries are there; by default the widget
+        is shown where a person can answer it (environment variable ``IPY_MEMORY_STATIC`` switches it off).
+
+    Raises
+    ------
+    MagicError
+        There is no panel of this kind, or it takes no text.
+    """
+    from ipy_memory.backends.base import Movable
+    from ipy_memory.notebook.widgets.session_hub import Desk, desk_of
+
+    def rescope(mode: str) -> None:
+        if not isinstance(session.backend, Movable):
+            raise MemoryToolkitError("This session is bound to its banks.", hint="open another session")
+        session.rebind(changes={f"{session.chosen}.scoping": mode})
+
+    return panel_on(desk_of(session, lambda: Desk(lambda: session, rescope)), kind, text, static=static)
+
+
+def panel_on(desk: Desk, kind: str, text: str = "", *, static: bool | None = None) -> Panel:
+    """Return a panel on a desk, already filled with what its text asks for."""
+    from ipy_memory.notebook.widgets.banks_state import BanksState
+    from ipy_memory.notebook.widgets.display import Panel
+    from ipy_memory.notebook.widgets.memory_state import MemoryState
+    from ipy_memory.notebook.widgets.recall_state import RecallState
+    from ipy_memory.notebook.widgets.reflect_state import ReflectState
+    from ipy_memory.notebook.widgets.retain_state import RetainState
+
+    if kind not in PANELS:
+        raise MagicError(f"there is no {kind!r} panel", hint=f"there are {', '.join(PANELS)}")
+    if kind in {"banks", "retain"} and text.strip():
+        raise MagicError(f"the {kind} panel takes nothing more", hint=f"as in: %memory panel {kind}")
+    desk.session.live_backend()
+    if kind == "banks":
+        return Panel(BanksState(desk), static=static)
+    if kind == "retain":
+        return Panel(RetainState(desk), static=static)
+    if kind == "memory":
+        memory = MemoryState(desk)
+        if text.strip():
+            memory.attempt(lambda: memory.open(text))
+        return Panel(memory, static=static)
+    if kind == "reflect":
+        answer = ReflectState(desk)
+        if text.strip():
+            answer.attempt(lambda: answer.reflect(text))
+        return Panel(answer, static=static)
+    found = RecallState(desk)
+    if text.strip():
+        found.attempt(lambda: found.typed(text))
+    return Panel(found, static=static)

@@ -1,0 +1,143 @@
+"""The retain panel: one text to store, and what became of those that wait for the server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from ipy_memory.errors import MagicError, MemoryToolkitError
+from ipy_memory.model import RetainItem
+from ipy_memory.notebook.widgets.state import PanelState, count
+from ipy_memory.privacy import for_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ipy_memory.notebook.widgets.session_hub import Desk
+
+LOOK_AGAIN_MS = 500
+"""So often the queue is looked at while something is on its way."""
+
+_MOVING = {"waiting", "sending"}
+_DOUBTFUL = "unknown"
+_KEPT = {"failed", _DOUBTFUL}
+
+
+class Row(Protocol):
+    """One item that is not known to have arrived."""
+
+    @property
+    def state(self) -> str:
+        """``waiting``, ``sending``, ``failed`` or ``unknown``."""
+        ...
+
+    @property
+    def queued_at(self) -> str:
+        """When it was handed in."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """How it begins."""
+        ...
+
+    @property
+    def error(self) -> str | None:
+        """Why it was not sent."""
+        ...
+
+
+@runtime_checkable
+class Queueing(Protocol):
+    """A backend that sends what it is given later."""
+
+    def queue_rows(self) -> Sequence[Row]:
+        """Return what is not known to have arrived."""
+        ...
+
+    def resend(self, *, unknown: bool = False) -> Any:
+        """Send again what failed, and on request what may have arrived."""
+        ...
+
+
+class RetainState(PanelState):
+    """The retain panel: stores one text at a time, as typed, and shows the queue where there is one."""
+
+    title = "retain"
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.rows: tuple[Row, ...] = ()
+        self.stored = 0
+        self._looking = False
+        self.attempt(self.reread)
+
+    @property
+    def bank(self) -> str:
+        """The bank that is written."""
+        return self.desk.session.live_backend().retain_bank
+
+    @property
+    def queues(self) -> bool:
+        """Whether this memory has a queue."""
+        return isinstance(self.desk.session.backend, Queueing)
+
+    def retain(self, text: str, context: str = "") -> None:
+        """Store a text as one item; raises if it was not stored."""
+        if not text.strip():
+            raise MagicError("there is no text yet", hint="type what to remember")
+        items, left_out = for_memory([RetainItem(text, context.strip() or None)], {})
+        result = self.desk.session.retain(items)
+        self.stored += 1
+        self.desk.changed()
+        self.say(" ".join([result.text, *result.notes, *left_out]))
+
+    def reread(self) -> None:
+        """Look at the queue."""
+        backend = self.desk.session.backend
+        rows: Sequence[Row] = backend.queue_rows() if isinstance(backend, Queueing) else ()
+        self.rows = tuple(rows)
+        if any(row.state in _MOVING for row in self.rows) and not self._looking:
+            self._looking = True
+            self.desk.session.timers.call_later(LOOK_AGAIN_MS, self._look)
+
+    def _look(self) -> None:
+        # On a timer's thread: the session may have moved on meanwhile, which then shows as the status.
+        self._looking = False
+        before = len(self.rows)
+        self.refresh()
+        if before and not self.rows and self.desk.session.backend is not None:
+            self.say("Everything was sent.")
+            self.on_change()
+
+    def send(self) -> None:
+        """Send now what waits, and again what failed; what may have arrived is asked about first."""
+        self.question = None
+        self._resend()
+        self.desk.session.flush()
+        self.desk.changed()
+        doubtful = sum(row.state == _DOUBTFUL for row in self.rows)
+        if not doubtful or doubtful < len(self.rows):
+            self._tell()
+            return
+        self.ask(
+            f"{count(doubtful)} may have arrived already: no answer came. Sending again may store the same twice. "
+            "Send again?",
+            "Send again",
+            self._send_doubtful,
+        )
+
+    def _send_doubtful(self) -> None:
+        self._resend(unknown=True)
+        self.desk.changed()
+        self._tell()
+
+    def _resend(self, *, unknown: bool = False) -> None:
+        backend = self.desk.session.backend
+        if isinstance(backend, Queueing) and any(row.state in _KEPT for row in backend.queue_rows()):
+            backend.resend(unknown=unknown)
+
+    def _tell(self) -> None:
+        if self.rows:
+            left = f"{count(len(self.rows))} not sent."
+            raise MemoryToolkitError(left, where=f"bank {self.bank}", hint="they are kept, each with its reason")
+        self.say("Everything was sent.")

@@ -1,0 +1,1 @@
+"""Settings: what there is, where values come from, who may set them."""
