@@ -78,6 +78,11 @@ def latex_text(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in visible(text))
 
 
+def typst_text(text: str) -> str:
+    """Return text that Typst prints and does not obey."""
+    return "".join(f"\\{c}" if c.isascii() and not (c.isalnum() or c.isspace()) else c for c in visible(text))
+
+
 def css_text(text: str) -> str:
     """Return text for a style sheet inside an HTML page: it can neither end its string nor the style element."""
     return "".join(c if c.isalnum() or c == " " else f"\\{ord(c):06x}" for c in visible(text))

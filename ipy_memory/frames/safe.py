@@ -6,8 +6,10 @@ table library) is plain pandas again; :func:`safe` guards such a frame.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
+from io import StringIO
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pandas import DataFrame, Series
@@ -126,6 +128,14 @@ class SafeSeries(Series):
         """Return the column as text, with steering characters shown by number; a file gets it as it is stored."""
         return _shown(super().to_string(*given, **named))
 
+    def info(  # type: ignore[override]
+        self, verbose: bool | None = None, buf: Any = None, **named: Any
+    ) -> None:
+        """Print a summary as pandas does, with steering characters of the labels shown by number."""
+        lines = StringIO()
+        super().info(verbose, lines, **named)
+        (sys.stdout if buf is None else buf).write(visible(lines.getvalue()))
+
     def to_latex(self, *given: Any, **named: Any) -> Any:
         """Write the column as :meth:`SafeFrame.to_latex` does."""
         return self.to_frame().to_latex(*given, **named)
@@ -180,6 +190,14 @@ class SafeFrame(DataFrame):
         for name in {"table_id", "classes"} & named.keys():
             named[name] = escaped_value(named[name])
         return super().to_html(buf, **named)
+
+    def info(  # type: ignore[override]
+        self, verbose: bool | None = None, buf: Any = None, **named: Any
+    ) -> None:
+        """Print a summary as pandas does, with steering characters of the labels shown by number."""
+        lines = StringIO()
+        super().info(verbose, lines, **named)
+        (sys.stdout if buf is None else buf).write(visible(lines.getvalue()))
 
     def to_latex(self, buf: Any = None, *, escape: bool | None = True, **named: Any) -> Any:
         """Render the frame as LaTeX as pandas does; texts are escaped unless ``escape`` is false."""

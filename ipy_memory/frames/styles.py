@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pandas.io.formats.style import Styler
 
 from ipy_memory.errors import MemoryToolkitError
-from ipy_memory.frames.escape import css_text, escaped, escaped_value, latex_text, visible
-from ipy_memory.frames.files import for_workbook, write_workbook
+from ipy_memory.frames.escape import css_text, escaped, escaped_value, latex_text, typst_text, visible
+from ipy_memory.frames.files import CONTAINERS, for_workbook, write_workbook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _ESCAPE: ContextVar[Callable[[str], str]] = ContextVar("escape", default=escaped)
 """What makes a harmless text of memory text, in the format that is rendered now."""
+
+
+_WITH_BACKSLASHES = (latex_text, typst_text)
 
 
 class _Label(str):
@@ -103,6 +106,10 @@ class SafeStyler(Styler):
         with _escaping(latex_text):
             return super()._render_latex(*given, **named)  # type: ignore[misc]
 
+    def _render_typst(self, *given: Any, **named: Any) -> Any:
+        with _escaping(typst_text):
+            return super()._render_typst(*given, **named)  # type: ignore[misc]
+
     def _render_string(self, *given: Any, **named: Any) -> Any:
         with _escaping(visible):
             return super()._render_string(*given, **named)  # type: ignore[misc]
@@ -151,7 +158,15 @@ class _Escaping:
 
     def __getitem__(self, place: Any) -> Callable[[Any], Any]:
         function = self._functions[place]
-        return lambda value: function(escaped_value(value, _ESCAPE.get()))
+        return lambda value: function(_harmless(value))
+
+
+def _harmless(value: Any) -> Any:
+    """Return a value escaped for the format that is rendered now."""
+    escape = _ESCAPE.get()
+    if escape in _WITH_BACKSLASHES and isinstance(value, CONTAINERS):
+        value = str(value)  # printed afterwards, its texts would have each backslash twice
+    return escaped_value(value, escape)
 
 
 def _escape_names(made: dict[str, Any]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
+import re
 import sqlite3
 import subprocess
 import sys
@@ -24,7 +26,7 @@ from ipy_memory.frames.safe import SafeFrame, SafeSeries, safe
 from ipy_memory.model import Hit, Memory, RetainItem, ToolResult
 from tests.notebook.pages import Reader
 
-SECURITY = Path(__file__).parents[1] / "docs" / "security.md"
+SECURITY = Path(__file__).parents[2] / "docs" / "security.md"
 
 PAYLOADS = [
     "<script>fired()</script>",
@@ -284,8 +286,37 @@ def test_each_format_has_its_own_escapes() -> None:
         assert "\\input" not in latex
         assert "&amp;" not in latex
     assert "\\caption{R\\&D}" in styled.to_latex()
+    container = safe(pd.DataFrame({"a": [{"k": ["$x$ % &"]}]})).style.to_latex()
+    assert "\\$x\\$ \\% \\&" in container
+    assert "\\\\$" not in container
     assert "R&amp;D" in styled.to_html()
     assert frame.style.relabel_index(["{", "{0}"], axis=1).to_html().count(">{<") == 1
+
+
+def test_typst_prints_memory_text_and_obeys_none_of_it() -> None:
+    """A01: ``to_typst``, in cells, labels and captions; Typst would run ``#read``."""
+    text = '#read("/etc/passwd") $x$ *b* https://x.y @r ] [ \\u{23} `c`\n= y'
+    frame = safe(pd.DataFrame({"content": [text], "meta": [{"k": text}], text: 1}, index=[text]))
+    for styled in (frame.style, frame.style.format("{}").relabel_index(["a", text, "c"], axis=1)):
+        typst = styled.to_typst()
+        table = typst[typst.index("[") :].rpartition("]")[0]
+        assert (
+            '\\#read\\(\\"\\/etc\\/passwd\\"\\) \\$x\\$ \\*b\\* https\\:\\/\\/x\\.y \\@r \\] \\[ \\\\u\\{23\\}' in table
+        )
+        assert "&#" not in table
+        assert not re.findall(r"(?<!\\)(?:\\\\)*[#$*@`=]", table)
+
+
+def test_a_summary_shows_steering_characters_of_labels_by_number(capsys: pytest.CaptureFixture[str]) -> None:
+    """A10: a pivoted frame has memory text as labels."""
+    frame = safe(pd.DataFrame({"\x1b[31m": [1]}, index=["\r\u202e"]))
+    frame.info()
+    frame["\x1b[31m"].info()
+    file = io.StringIO()
+    frame.info(buf=file, verbose=True, memory_usage=False)
+    for shown in (capsys.readouterr().out, file.getvalue()):
+        assert not {"\x1b", "\r", "\u202e"} & set(shown)
+        assert "⟨U+001B⟩[31m" in shown
 
 
 def test_steering_characters_are_shown_by_number_in_every_printed_form() -> None:
