@@ -15,24 +15,55 @@ Outgoing = Callable[[str, str], None]
 """Called with a text and the place it is about to be sent to; raises to keep it here."""
 
 _NAME = (
-    r"(?:pass(?:word|wd|phrase|code)|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)s?"
+    r"(?:pass(?:word|wd|phrase|code|wort)|[_-]pass|pwd|kennwort|mot de passe|contrase(?:\u00f1|n)a|senha"
+    r"|\u043f\u0430\u0440\u043e\u043b\u044c|\u5bc6\u7801|secret|token|credential"
+    r"|(?:api|access|private|account|secret|signing|encryption|master)[ _-]?key)s?"
     r"(?:[_-][a-z]{1,12}){0,3}"
 )
 # Every repetition before the end of a shape has an upper bound, so that the time follows the length of the text.
-_SAYS = r"[\"']?(?:\s{1,3}is)?\s{0,3}[:=]\s{0,3}(?P<quote>[\"'])?"
+_SAYS = r"[\"']?(?:\s{1,3}is)?\s{0,3}[:=\uff1a]\s{0,3}(?P<quote>[\"'])?"
 _TO_THE_QUOTE = r"(?(quote)(?:(?!(?P=quote))[^\n])*|\S*)"
 _SERVICE_KEYS = (
-    r"glpat-|gldt-|hf_|sk-|sk_live_|rk_live_|whsec_|shpat_|dop_v1_|pypi-|npm_|ya29\.|SG\.|xox[a-z]-|github_pat_"
-    r"|gh[pousr]_|AKIA|ASIA|AIza"
+    r"glpat-|gldt-|glsa_|hf_|sk-|sk_live_|rk_live_|sk_test_|rk_test_|whsec_|shp(?:at|ss|ca|pa)_|do[opr]_v1_|pypi-|npm_"
+    r"|ya29\.|SG\.|xox[a-z]-|xapp-|github_pat_|gh[pousr]_|AKIA|ASIA|AIza|dckr_pat_|AGE-SECRET-KEY-1|ATATT3|lin_api_"
+    r"|hv[sb]\.|sntrys_|nvapi-|r8_|pplx-|xai-|gsk_|figd_|ntn_|sbp_|tskey-|PMAK-|sq0[a-z]{3}-"
+    r"|rubygems_|dapi(?=[0-9a-f]{32})"
+    r"|SK(?=[0-9a-f]{32}(?![a-z0-9]))|[0-9]{8,10}:AA(?=[a-z0-9_-]{30})"
+)
+_COMMANDS = (
+    rf"(?<![\w-])(?:--{_NAME}\s{{1,3}}(?!-)|sshpass\s{{1,3}}-p\s{{0,3}}"
+    r"|mysql[a-z]{0,8}\s(?:[^\n]{0,80}\s)?-p(?=\S)"
+    r"|(?:curl|wget)\s(?:[^\n]{0,200}\s)?(?:-u|--user)\s{0,3}[^\s:]{1,64}:"
+    r"|login\s{1,3}\S{1,64}\s{1,3}password\s{1,3})[\"']?"
 )
 _SHAPES = (
-    ("a password, token or key with its name", rf"(?<![a-z]){_NAME}{_SAYS}", r"[^\s\"',;]{6}", _TO_THE_QUOTE),
+    ("a password, token or key with its name", rf"{_NAME}{_SAYS}", r"[^\s\"',;]{6}", _TO_THE_QUOTE),
+    (  # without a sign between them, only what has a digit in it is taken for the value
+        "a password, token or key with its name",
+        rf"{_NAME}(?:\s{{1,3}}is)?\s{{1,3}}[\"']?",
+        r"(?=[a-z!@#$%^&*+/=_]{0,64}[0-9])[a-z0-9!@#$%^&*+/=_]{8}",
+        r"[^\s\"',;]*",
+    ),
+    ("a password on a command line", _COMMANDS, r"[^\s\"']{4}", r"[^\s\"']*"),
     ("a bearer token", r"(?<![a-z])bearer\s{1,3}", r"[a-z0-9._~+/=-]{16}", r"\S*"),
+    (
+        "a user and password in a header",
+        r"authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?basic\s{1,3}",
+        r"[a-z0-9+/=_-]{8}",
+        r"[a-z0-9+/=_-]*",
+    ),
+    ("a cookie", r"(?<![a-z])cookies?\s{0,3}:\s{0,3}[^\s=]{1,64}=", r"[^\s;]{16}", r"[^\n]*"),
     ("a URL with a password", r"://", r"[^\s/:@]{0,256}:[^\s/@]{1,256}(?=@)", ""),
+    (
+        "the address of a webhook",
+        r"hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/",
+        r"[a-z0-9]{8}",
+        r"[a-z0-9/_-]*",
+    ),
     (
         "a private key",
         "",
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----",
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----",
         r"(?:(?!-----END)[\s\S])*(?:-----END[^\n-]*-----)?",
     ),
     ("a key of a known service", r"(?<![a-z0-9])", rf"(?:{_SERVICE_KEYS})[a-z0-9_.-]{{12}}", r"[a-z0-9_.-]*"),
@@ -41,14 +72,14 @@ _SHAPES = (
 """Each with what stands in front of it, what it is known by, and the rest of it."""
 
 _FLAGS = re.IGNORECASE | re.ASCII
-_PATTERNS = tuple((name, re.compile(front + known, _FLAGS)) for name, front, known, _ in _SHAPES)
+_PATTERNS = tuple((name, re.compile(f"(?:{front}){known}", _FLAGS)) for name, front, known, _ in _SHAPES)
 _WHOLE = tuple(re.compile(f"(?P<front>{front}){known}{rest}", _FLAGS) for _, front, known, rest in _SHAPES)
 _OTHER = "a text shaped like a key"
 
 
 def shapes(text: str) -> tuple[str, ...]:
     """Return in words which kinds of credential a text seems to hold."""
-    found = tuple(name for name, pattern in _PATTERNS if pattern.search(text))
+    found = tuple(dict.fromkeys(name for name, pattern in _PATTERNS if pattern.search(text)))
     return found or ((_OTHER,) if redact_counted(text)[1] else ())
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ipy_memory.credentials import Guard, shapes
+from ipy_memory.credentials import Guard, shapes, without_credentials
 from ipy_memory.errors import CredentialError
 from ipy_memory.session import MemorySession, open_session
 from tests.backends.hindsight.stub import StubServer
@@ -49,8 +49,72 @@ FREE = [
     "https://user@host/path",
     "BEGIN PUBLIC KEY",
     "password: ",
+    "the token is base64-encoded",
+    "password is required here",
+    "token count 12345678",
+    "password hashing with argon2id",
+    "docker run -u 1000:1000 image",
+    "cookie: chocolate",
+    "PASS: test_foo",
 ]
-REPEATED = ["password", "password ", "password: ", "://a:", "://", "eyJ", "eyJaaaaaaaaa.", "-----BEGIN ", "key_", "sk-"]
+HEX = "0123456789abcdef" * 2
+MIXED = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6lM9"
+NEIGHBOURS = [
+    "clientSecret=hunter22",
+    "AccountName=x;AccountKey=hunter22",
+    f"_authToken={MIXED}",
+    "DB_PASS=hunter22",
+    "my password is hunter2secret",
+    "password hunter2secret",
+    f"the api key is {HEX}",
+    f"The token is {MIXED}.",
+    "Passwort: geheim12",
+    "mot de passe : azerty12",
+    "contraseña: secreto",
+    "пароль: secret12",
+    "密码：secret12",
+    "mysql --password hunter2",
+    "mysql -u root -phunter2",
+    "sshpass -p hunter2 ssh host",
+    "curl -s -u admin:hunter2 https://x",
+    "machine x login y password hunter2",
+    f"Authorization: Basic {MIXED}",
+    f"Set-Cookie: session={MIXED}",
+    f"https://hooks.slack.com/services/T00000000/B00000000/{MIXED[:24]}",
+    f"https://discord.com/api/webhooks/123456789012345678/{MIXED}",
+    "-----BEGIN PGP PRIVATE KEY BLOCK-----",
+    *(
+        front + MIXED
+        for front in (
+            *(
+                "dckr_pat_",
+                "AGE-SECRET-KEY-1",
+                "ATATT3",
+                "lin_api_",
+                "hvs.",
+                "sntrys_",
+                "nvapi-",
+                "r8_",
+                "pplx-",
+                "xai-",
+            ),
+            *("gsk_", "figd_", "ntn_", "sbp_", "tskey-", "glsa_", "sk_test_", "12345678:AA", "sq0csp-"),
+        )
+    ),
+    f"SK{HEX}",
+    f"dapi{HEX}",
+]
+
+
+@pytest.mark.parametrize("text", NEIGHBOURS)
+def test_further_forms_are_seen_and_taken_out(text: str) -> None:
+    """A09: other names, other languages, command lines, headers, webhooks, more services."""
+    assert shapes(f"see {text} there")
+    without, count = without_credentials(f"see {text} there")
+    assert count
+    assert not [
+        part for part in ("hunter2", "geheim", "azerty", "secreto", "secret12", MIXED[-8:], HEX) if part in without
+    ]
 
 
 @pytest.mark.parametrize("text", HELD)
@@ -77,6 +141,18 @@ def test_ordinary_texts_are_not(text: str) -> None:
         "key_",
         "sk-",
         "bearer ",
+        "secret is ",
+        "--password ",
+        "curl ",
+        "mysql ",
+        "login ",
+        "login a password ",
+        "cookie: ",
+        "cookie: a=",
+        "authorization: basic ",
+        "hooks.slack.com/services/",
+        "0123456789",
+        "aaaaaaaaaa",
     ],
 )
 def test_a_megabyte_is_read_in_linear_time(part: str) -> None:
