@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.backends.mnemopi.embeddings.index import QUERIES
+
 from . import kinds as _kinds  # noqa: F401  registers the adapters
 from .compare import apply_differences, first_difference
 from .dump import written_out
@@ -48,6 +50,7 @@ def kind_of(corpus: Path, path: Path) -> str:
 def run_file(corpus: Path, path: Path) -> Iterator[Outcome]:
     """Play every case of one file."""
     document = _load(path)
+    QUERIES.clear()  # each file was recorded in a process of its own
     for case in document["cases"]:
         yield run_case(corpus, path, document, case)
 

@@ -15,7 +15,6 @@ from ipy_memory.backends.mnemopi.consolidation.degrade import degrade
 from ipy_memory.backends.mnemopi.consolidation.sleep import sleep, sleep_all
 from ipy_memory.backends.mnemopi.db.bank import Bank
 from ipy_memory.backends.mnemopi.embeddings.index import CUT_MARK, reconcile
-from ipy_memory.backends.mnemopi.embeddings.index import QueryCache
 from ipy_memory.backends.mnemopi.embeddings.providers import HttpEmbedder
 from ipy_memory.backends.mnemopi.recall.single_bank import recall
 from ipy_memory.backends.mnemopi.store.graph_extract import extract_gist, extract_statements
@@ -199,7 +198,6 @@ class VectorReplay:
         self.options = {"embeddingModel": "stub-32", **case.input["options"]}
         self.labels: dict[str, str] = {}
         self.out: dict[str, Any] = {}
-        self.queries = QueryCache()  # a case asks for each query itself, whatever was played before it
         self.bank = self.opened()
 
     def opened(self) -> Bank:
@@ -209,7 +207,6 @@ class VectorReplay:
             self.options.get("embeddingApiKey"),
             transport=httpx.MockTransport(self.endpoint),
             wait=lambda _seconds: None,
-            cache=self.queries,
         )
         return Bank.open(self.path, "proj", clock=self.clock, ids=self.ids, embedder=embedder)
 
