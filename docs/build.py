@@ -14,17 +14,17 @@ from ipy_memory.frames import build
 
 MODULES = (
     "ipy_memory",
-    "backends",
+    "backends.base",
     "clock",
+    "conversation",
     "errors",
-    "frames",
-    "inspect",
+    "explore",
+    "frames.build",
     "model",
     "redact",
     "session",
-    "settings",
+    "settings.resolve",
     "tools",
-    "turns",
 )
 """What a user of the package may import; the engines are its own business."""
 

@@ -12,6 +12,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -231,3 +232,12 @@ def test_no_example_imports_what_is_not_public() -> None:
             code = "\n".join(line[4:] for line in block.splitlines() if line[:4] in {">>> ", "... "})
             names = [node.module or "" for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)]
             assert not [name for name in names if "._" in name]
+
+
+def test_the_reference_is_built_from_modules_that_exist() -> None:
+    tree = ast.parse((ROOT / "docs" / "build.py").read_text(encoding="utf-8"))
+    (listed,) = (node.value for node in tree.body if ast.unparse(node).startswith("MODULES ="))
+    names = ast.literal_eval(listed)  # type: ignore[arg-type]
+    assert len(names) > 5
+    for name in names[1:]:
+        assert find_spec(f"ipy_memory.{name}") is not None, name
