@@ -107,6 +107,7 @@ _LOOK = (
         "List a memory with all that it replaced and all that replaced it, the oldest first.",
         Group.LOOK,
         Arity.WORD,
+        (_EDITED_BANK,),
         one="id",
         in_shell=True,
     ),

@@ -178,14 +178,14 @@ def chain_of(session: MemorySession, memory_id: str, bank: str | None = None) ->
     """
     backend = local_backend(session, "a chain of replacements")
     with backend.banks.lock:
-        asked, scope = (
-            open_banks(backend, targets) for targets in (chosen_targets(backend, bank), backend.recall_targets())
-        )
-        for one in asked:
+        scope = list(open_banks(backend, backend.recall_targets()))
+        for one in open_banks(backend, chosen_targets(backend, bank)):
             if start := _by_id([one], memory_id):
                 found = _chain(list(dict.fromkeys([one, *scope])), start)
                 following = found[-1].superseded_by
                 return found, None if following in {memory.id for memory in found} else following
+    if bank is None:
+        backend.refuse_elsewhere("chain", memory_id)
     raise MemoryNotFoundError(f"No memory has the id {memory_id}.", hint="%memory browse lists them")
 
 

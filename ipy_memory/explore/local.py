@@ -79,11 +79,9 @@ def readable(backend: MnemopiBackend, targets: Sequence[Target]) -> Iterator[tup
                     backend.banks.release(target)
 
 
-def open_banks(backend: MnemopiBackend, targets: Sequence[Target]) -> list[Bank]:
-    """Open banks for reading; one that cannot be read is an error, one without a file has no rows."""
-    found = []
+def open_banks(backend: MnemopiBackend, targets: Sequence[Target]) -> Iterator[Bank]:
+    """Open banks for reading, each until the next; one that cannot be read is an error, one without a file is none."""
     for _, bank in readable(backend, targets):
         if isinstance(bank, BankError):
             raise bank
-        found.append(bank)
-    return found
+        yield bank

@@ -82,7 +82,7 @@ def chain(session: MemorySession, parsed: Parsed) -> Result:
     """List a memory with what it replaced and what replaced it, the oldest first."""
     from ipy_memory.explore import browse as browsing
 
-    found, missing = browsing.chain_of(session, parsed.word.removeprefix("memory://"))
+    found, missing = browsing.chain_of(session, parsed.word.removeprefix("memory://"), parsed.flags.get("bank"))
     shown = _memories(session, found, ("bank", "superseded_by", "valid_until", "content"), "")
     data = {"memories": [memory_record(one, session.clock.tz) for one in found], "missing": missing}
     return Result(shown, data, browsing.chain_notes(missing))

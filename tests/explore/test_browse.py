@@ -426,3 +426,18 @@ def test_more_banks_than_a_process_may_open_are_browsed(open_here: OpenSession, 
         [sys.executable, "-c", _MANY, shared, tmp_path], capture_output=True, text=True, check=True, timeout=120
     )
     assert done.stdout.splitlines() == ["151 151 []", "True"]
+
+
+def test_a_chain_in_a_bank_out_of_scope_names_that_bank(open_here: OpenSession) -> None:
+    """C06: the row is there, so it is not said to be nowhere."""
+    with open_here("global") as shared:
+        (one,) = shared.retain("Everybody prefers tea").receipt.ids  # type: ignore[union-attr]
+    session = open_here()
+    session.retain("Own note")
+    with pytest.raises(MemoryNotFoundError) as caught:
+        chain(session, str(one))
+    assert "default" in caught.value.message
+    assert caught.value.hint == f"%memory chain --bank default {one}"
+    assert chain(session, str(one), "default")["content"].tolist() == ["Everybody prefers tea"]
+    with pytest.raises(MemoryNotFoundError, match="No memory has the id 0000"):
+        chain(session, "0000")

@@ -79,7 +79,7 @@ class MemoriesById(BanksInScope):
             return editing.find_in(self.in_reach(bank), id)
         except MemoryNotFoundError:
             if bank is None:
-                self._refuse_elsewhere("show", id)
+                self.refuse_elsewhere("show", id)
             raise
 
     def page(self, id: str, bank: str | None = None) -> str:  # noqa: A002
@@ -124,7 +124,7 @@ class MemoriesById(BanksInScope):
             prepare=self._writable if purge else self._writable_with_copy,
         )
         if done.before is None and bank is None:
-            self._refuse_elsewhere(op, id)
+            self.refuse_elsewhere(op, id)
         if purge and not dry_run and done.before is None:
             # An earlier purge may have been interrupted after its row was gone.
             for one in self.in_reach(bank):
@@ -205,7 +205,7 @@ class MemoriesById(BanksInScope):
         target = self.target_of(done)
         return self.banks.get(target, WRITE) if exists(target.path) else None
 
-    def _refuse_elsewhere(self, command: str, memory_id: str) -> None:
+    def refuse_elsewhere(self, command: str, memory_id: str) -> None:
         """Raise if a bank of the database folder that is out of scope has a memory."""
         if (bank := self._elsewhere(memory_id)) is not None:
             raise MemoryNotFoundError(

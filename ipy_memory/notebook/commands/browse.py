@@ -52,7 +52,7 @@ def chain(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     from ipy_memory.notebook.result import ListFrame
 
     session = magics.session
-    found = browsing.chain(session, bare_id(parsed.word))
+    found = browsing.chain(session, bare_id(parsed.word), parsed.flags.get("bank"))
     ends = [shown_stamp(end, session.clock.tz) if isinstance(end, str) else end for end in found["valid_until"]]
     columns = ("id", "date", "bank", "superseded_by", "valid_until", "content")
     notes = browsing.chain_notes(found.attrs["missing"])
