@@ -65,8 +65,8 @@ if TYPE_CHECKING:
     from threading import Event
 
     from ipy_memory.backends.mnemopi.admin.vectors import Vectors
-    from ipy_memory.backends.mnemopi.embeddings.care import Reindexed
-    from ipy_memory.backends.mnemopi.recall.trace import Trace
+    from ipy_memory.backends.mnemopi.embeddings.index import Reindexed
+    from ipy_memory.backends.mnemopi.recall.tracing import Trace
     from ipy_memory.backends.mnemopi.store.edit import Edited, Operation
     from ipy_memory.clock import Clock, IdSource, Timers
     from ipy_memory.explore.why import Verdict

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from ipy_memory.backends.base import Backend
-    from ipy_memory.backends.mnemopi.recall.trace import Trace
+    from ipy_memory.backends.mnemopi.recall.tracing import Trace
     from ipy_memory.clock import Clock
 
 log = logging.getLogger("ipy_memory")

@@ -706,7 +706,7 @@ def test_a_clear_whose_copy_fails_clears_nothing(world: World, monkeypatch: pyte
     def full(*_: object) -> Path:
         raise MemoryToolkitError("no room")
 
-    monkeypatch.setattr("ipy_memory.backends.mnemopi.store.clear.copy_bank", full)
+    monkeypatch.setattr("ipy_memory.backends.mnemopi.store.delete.copy_bank", full)
     with pytest.raises(MemoryToolkitError, match="no room"):
         session.clear()
     assert session.recall("harbour").hits

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from ipy_memory.backends.hindsight.backend import HindsightBackend
     from ipy_memory.backends.mnemopi.admin.vectors import Vectors
-    from ipy_memory.backends.mnemopi.embeddings.care import Reindexed
-    from ipy_memory.backends.mnemopi.recall.trace import Trace
+    from ipy_memory.backends.mnemopi.embeddings.index import Reindexed
+    from ipy_memory.backends.mnemopi.recall.tracing import Trace
     from ipy_memory.backends.mnemopi.session import MnemopiSession
-    from ipy_memory.backends.mnemopi.store.clear import Emptied
+    from ipy_memory.backends.mnemopi.store.delete import Emptied
     from ipy_memory.backends.mnemopi.store.edit import Edited, Operation
     from ipy_memory.clock import Clock, IdSource, Timers
     from ipy_memory.conversation import Message

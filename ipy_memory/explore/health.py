@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ipy_memory.backends.hindsight.report import Check, checks
 from ipy_memory.backends.mnemopi.admin.doctor import PARTS, Examination, Repair, examine, repair
 from ipy_memory.backends.mnemopi.admin.stats import shown_path
-from ipy_memory.backends.mnemopi.db import place
+from ipy_memory.backends.mnemopi.db import copies
 from ipy_memory.errors import BankError, MemoryToolkitError
 from ipy_memory.explore.local import chosen_targets, local_backend, server_backend
 from ipy_memory.explore.versions import version_rows
@@ -45,7 +45,7 @@ class Health:
         notes = [f"Copy of the bank: {shown_path(done.backup, self.home)}" for done in self.repairs if done.backup]
         notes += [f"{done.before.name}: {what}." for done in self.repairs for what in done.done]
         notes += [f"{one.name}: {part.detail}." for one in self.examinations for part in one.readable_by_others]
-        notes += [f"{one.name}: {warning}" for one in self.examinations for warning in place.warnings_of(one.path)]
+        notes += [f"{one.name}: {warning}" for one in self.examinations for warning in copies.warnings_of(one.path)]
         notes += [f"Not repaired: {error.message.rstrip('.')} [{error.where}]. {error.hint}" for error in self.refused]
         now = self._now
         if not now:

@@ -1,6 +1,6 @@
 """Why a memory came back for a query, or why it did not: one verdict for every memory, from one traced recall.
 
-Nothing is scored here: the verdicts read the engine's own account (:mod:`ipy_memory.backends.mnemopi.recall.trace`).
+Nothing is scored here: the verdicts read the engine's own account (:mod:`ipy_memory.backends.mnemopi.recall.tracing`).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.backends.mnemopi.recall.trace import Candidate, Step, Trace
+from ipy_memory.backends.mnemopi.recall.tracing import Candidate, Step, Trace
 from ipy_memory.backends.mnemopi.store import browse
 from ipy_memory.errors import BankError, MemoryNotFoundError
 from ipy_memory.explore import remote
@@ -41,7 +41,7 @@ class Verdict:
     Attributes
     ----------
     verdict
-        One of the steps of :class:`~ipy_memory.backends.mnemopi.recall.trace.Step`,
+        One of the steps of :class:`~ipy_memory.backends.mnemopi.recall.tracing.Step`,
         :data:`NOT_IN_SCOPE` or :data:`FAILED`.
     reason
         The verdict as a sentence.

@@ -29,7 +29,7 @@ from ipy_memory.tools import typed_items
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from ipy_memory.backends.mnemopi.recall.trace import Trace
+    from ipy_memory.backends.mnemopi.recall.tracing import Trace
     from ipy_memory.notebook.progress import Progress
     from ipy_memory.notebook.recorder import Recorder
     from ipy_memory.notebook.result import RecallFrame, ReflectResult, RetainFrame, TextResult

@@ -12,7 +12,7 @@ from ipy_memory.shell.output import Result, table
 from ipy_memory.shell.records import hit_record, record
 
 if TYPE_CHECKING:
-    from ipy_memory.backends.mnemopi.recall.trace import Trace
+    from ipy_memory.backends.mnemopi.recall.tracing import Trace
     from ipy_memory.model import ToolResult
     from ipy_memory.session import MemorySession
 

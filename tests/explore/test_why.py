@@ -22,7 +22,7 @@ from tests.conformance.kinds.recall import RecordedEmbedder, unpack
 from tests.explore.conftest import OpenSession, fingerprint
 
 if TYPE_CHECKING:
-    from ipy_memory.backends.mnemopi.recall.trace import Trace
+    from ipy_memory.backends.mnemopi.recall.tracing import Trace
     from ipy_memory.session import MemorySession
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -12,8 +12,8 @@ from ipy_memory.backends.mnemopi.admin import stats
 from ipy_memory.backends.mnemopi.admin import vectors as vector_report
 from ipy_memory.backends.mnemopi.by_id import MemoriesById
 from ipy_memory.backends.mnemopi.consolidation.sleep import promote_before_trim
-from ipy_memory.backends.mnemopi.db import place
-from ipy_memory.backends.mnemopi.embeddings.care import Reindexed, check_answers, fetch_for, reindex_banks
+from ipy_memory.backends.mnemopi.db import copies
+from ipy_memory.backends.mnemopi.embeddings.index import Reindexed, check_answers, fetch_for, reindex_banks
 from ipy_memory.backends.mnemopi.pool import READ, TOUCH, WRITE, OpenBanks, Target, alone, name_in_file
 from ipy_memory.backends.mnemopi.recall import query_terms, scoring
 from ipy_memory.backends.mnemopi.recall.candidates import DAMAGED
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from ipy_memory.backends.mnemopi.db.bank import Bank
-    from ipy_memory.backends.mnemopi.recall.trace import Trace
+    from ipy_memory.backends.mnemopi.recall.tracing import Trace
     from ipy_memory.backends.mnemopi.store.edit import Edited
     from ipy_memory.conversation import Message
     from ipy_memory.model import Hit
@@ -218,7 +218,7 @@ class MnemopiBackend(MemoriesById):
             "database": stats.shown_path(self.target(self.retain_bank).path, self.home),
             "vectors": vector_report.Vectors(self.banks.choice).state,
             "language model": self._language_model(),
-            "warning": " ".join(place.warnings_of(self.target(self.retain_bank).path)) or None,
+            "warning": " ".join(copies.warnings_of(self.target(self.retain_bank).path)) or None,
             "waiting": self.banks.waiting or None,
         }
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipy_memory.backends.mnemopi.consolidation.sleep import promote_before_trim
 from ipy_memory.backends.mnemopi.db.bank import within_limits
-from ipy_memory.backends.mnemopi.db.coerce import as_text
+from ipy_memory.backends.mnemopi.db.rows import as_text
 from ipy_memory.backends.mnemopi.store.write import RememberOptions, remember
 from ipy_memory.conversation import plain_transcript, transcript, user_transcript, user_turns
 

@@ -15,7 +15,7 @@ from ipy_memory.backends.mnemopi.consolidation.sleep import promote_before_trim,
 from ipy_memory.backends.mnemopi.db.connection import BUSY_MS
 from ipy_memory.backends.mnemopi.pool import WRITE, Target, alone
 from ipy_memory.backends.mnemopi.retention import Retention
-from ipy_memory.backends.mnemopi.store.clear import Emptied, clear_banks
+from ipy_memory.backends.mnemopi.store.delete import Emptied, clear_banks
 from ipy_memory.backends.mnemopi.store.write import RememberOptions, remember
 from ipy_memory.backends.no_hooks import Bystander
 from ipy_memory.conversation import Message

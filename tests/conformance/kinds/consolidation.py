@@ -10,14 +10,14 @@ from typing import Any
 import httpx
 
 from ipy_memory.backends.mnemopi.config import engine_config
-from ipy_memory.backends.mnemopi.consolidation.abbreviate import encode
 from ipy_memory.backends.mnemopi.consolidation.degrade import degrade
+from ipy_memory.backends.mnemopi.consolidation.episodes import encode
 from ipy_memory.backends.mnemopi.consolidation.sleep import sleep, sleep_all
 from ipy_memory.backends.mnemopi.db.bank import Bank
 from ipy_memory.backends.mnemopi.embeddings.index import CUT_MARK, reconcile
 from ipy_memory.backends.mnemopi.embeddings.providers import HttpEmbedder
 from ipy_memory.backends.mnemopi.recall.single_bank import recall
-from ipy_memory.backends.mnemopi.store.graph_extract import extract_gist, extract_statements
+from ipy_memory.backends.mnemopi.store.graph import extract_gist, extract_statements
 from ipy_memory.backends.mnemopi.store.jobs import drain
 from ipy_memory.backends.mnemopi.store.memories import invalidate, update
 from ipy_memory.backends.mnemopi.store.write import remember

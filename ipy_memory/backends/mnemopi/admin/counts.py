@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.backends.mnemopi.db.bank import Bank, within_limits
-from ipy_memory.backends.mnemopi.db.coerce import as_text
+from ipy_memory.backends.mnemopi.db.rows import as_text
 from ipy_memory.backends.mnemopi.db.schema import columns
 from ipy_memory.backends.mnemopi.db.visibility import names_of
 

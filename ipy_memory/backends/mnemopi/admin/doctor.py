@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ipy_memory.backends.mnemopi.db import indexes
+from ipy_memory.backends.mnemopi.db import triggers
 from ipy_memory.backends.mnemopi.db.bank import Bank
 from ipy_memory.backends.mnemopi.db.connection import (
     STEPS_BETWEEN_CHECKS,
@@ -165,7 +165,7 @@ def repair(path: Path, name: str, clock: Clock, copies: Path) -> Repair:
         done += [f"added {fault.name}" for fault in before.repairable if fault.part == SCHEMA]
         with bank.transaction() as connection:
             for index in broken:
-                indexes.rebuild(connection, index, iso(clock.now_ms()))
+                triggers.rebuild(connection, index, iso(clock.now_ms()))
                 done.append(f"rebuilt {index}")
             for table, number in delete.delete_orphans(connection).items():
                 done.append(f"deleted {number} rows of {table} whose memory is gone")
@@ -271,7 +271,7 @@ def _parts(copy: sqlite3.Connection) -> set[str]:
 
 def _indexes(copy: sqlite3.Connection) -> Iterator[Finding]:
     for name in FULL_TEXT_TABLES:
-        detail = indexes.fault(copy, name)
+        detail = triggers.fault(copy, name)
         yield Finding(INDEX, name, not detail, detail)
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ipy_memory.backends.mnemopi.db.bank import Bank, within_limits
-from ipy_memory.backends.mnemopi.db.coerce import as_text
 from ipy_memory.backends.mnemopi.db.connection import (
     bank_errors,
     connect_readonly,
@@ -18,6 +17,7 @@ from ipy_memory.backends.mnemopi.db.connection import (
     was_interrupted,
     where_of,
 )
+from ipy_memory.backends.mnemopi.db.rows import as_text
 from ipy_memory.backends.mnemopi.db.schema import check_kinds, create_schema
 from ipy_memory.errors import BankError, BankNotFoundError
 from ipy_memory.jscompat.dates import iso

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.backends.mnemopi.db.bank import within_limits
-from ipy_memory.backends.mnemopi.db.coerce import as_text
+from ipy_memory.backends.mnemopi.db.rows import as_text
 from ipy_memory.jscompat import dates
 from ipy_memory.jscompat import strings as js
 

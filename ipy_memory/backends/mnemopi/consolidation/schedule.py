@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ipy_memory.backends.mnemopi.consolidation.sleep import SLEEP_AGE_MS
 from ipy_memory.backends.mnemopi.db.bank import Bank, within_limits
-from ipy_memory.backends.mnemopi.db.coerce import as_text
+from ipy_memory.backends.mnemopi.db.rows import as_text
 from ipy_memory.backends.mnemopi.store.delete import TRIM_AGE_MS, TRIM_ROWS
 from ipy_memory.errors import BankNotFoundError
 from ipy_memory.jscompat import dates

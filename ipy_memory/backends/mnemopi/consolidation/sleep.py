@@ -8,7 +8,7 @@ from ipy_memory.backends.mnemopi.consolidation.degrade import degrade
 from ipy_memory.backends.mnemopi.consolidation.episodes import OldMemory, episodes
 from ipy_memory.backends.mnemopi.db import rows
 from ipy_memory.backends.mnemopi.db.bank import AUTHOR_ID, AUTHOR_TYPE, Pending, within_limits
-from ipy_memory.backends.mnemopi.db.coerce import as_text
+from ipy_memory.backends.mnemopi.db.rows import as_text
 from ipy_memory.backends.mnemopi.store.delete import TRIM_AGE_MS, TRIM_ROWS
 from ipy_memory.backends.mnemopi.store.extraction import Extracted, heuristic_facts
 from ipy_memory.backends.mnemopi.store.fact_rows import FactRows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ipy_memory.backends.mnemopi.db.coerce import as_text, json_list
+from ipy_memory.backends.mnemopi.db.rows import as_text, json_list
 from ipy_memory.backends.mnemopi.db.schema import column_defaults, columns
 from ipy_memory.jscompat.strings import well_formed
 

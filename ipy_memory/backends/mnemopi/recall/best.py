@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from ipy_memory.backends.mnemopi.db.coerce import as_text, json_list, number_or
+from ipy_memory.backends.mnemopi.db.rows import as_text, json_list, number_or
 from ipy_memory.backends.mnemopi.db.visibility import Visibility, condition, names_of
 from ipy_memory.backends.mnemopi.embeddings.selection import SessionEmbedder
 from ipy_memory.backends.mnemopi.recall import row_cache, scoring

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.backends.mnemopi.db.coerce import as_text, json_list, number_or
+from ipy_memory.backends.mnemopi.db.rows import as_text, json_list, number_or
 from ipy_memory.backends.mnemopi.db.visibility import condition, names_of
 from ipy_memory.backends.mnemopi.recall.rerank import Preview
 from ipy_memory.backends.mnemopi.recall.scoring import UNREADABLE_IMPORTANCE, Document

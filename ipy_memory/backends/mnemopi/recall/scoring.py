@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from ipy_memory.backends.mnemopi.recall import query_terms
-from ipy_memory.backends.mnemopi.recall.query_tables import RECALL_STOP_WORDS
+from ipy_memory.backends.mnemopi.recall.query_terms import RECALL_STOP_WORDS
 from ipy_memory.jscompat import letters
 from ipy_memory.jscompat import strings as js
 

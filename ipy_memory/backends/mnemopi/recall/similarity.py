@@ -8,8 +8,8 @@ import sqlite3
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.backends.mnemopi.db.coerce import json_list
 from ipy_memory.backends.mnemopi.db.connection import was_interrupted
+from ipy_memory.backends.mnemopi.db.rows import json_list
 from ipy_memory.backends.mnemopi.embeddings.selection import SessionEmbedder
 from ipy_memory.backends.mnemopi.recall import candidates, scoring
 from ipy_memory.jscompat import strings as js

@@ -1,6 +1,6 @@
 """The recall of one bank: candidates, score, choice. It only reads; :func:`touch` counts afterwards.
 
-A :class:`~ipy_memory.backends.mnemopi.recall.trace.Trace` may listen; it changes nothing.
+A :class:`~ipy_memory.backends.mnemopi.recall.tracing.Trace` may listen; it changes nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ipy_memory.backends.mnemopi.db.bank import within_limits
 from ipy_memory.backends.mnemopi.db.visibility import Visibility, condition, names_of
 from ipy_memory.backends.mnemopi.embeddings.selection import SessionEmbedder
 from ipy_memory.backends.mnemopi.recall import candidates, query_terms, rerank, row_cache, scoring, tracing
-from ipy_memory.backends.mnemopi.recall.candidate import Entry, Found, hit_of
+from ipy_memory.backends.mnemopi.recall.candidates import Entry, Found, hit_of
 from ipy_memory.backends.mnemopi.recall.facts import fact_recall
 from ipy_memory.backends.mnemopi.recall.query_dates import extract_temporal, query_time, temporal_boost
 from ipy_memory.backends.mnemopi.recall.row_cache import EPISODIC, WORKING
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ipy_memory.backends.mnemopi.db.bank import Bank, Counts
     from ipy_memory.backends.mnemopi.recall.row_cache import Tier
-    from ipy_memory.backends.mnemopi.recall.trace import Trace
+    from ipy_memory.backends.mnemopi.recall.tracing import Trace
     from ipy_memory.model import Hit
 
 log = logging.getLogger("ipy_memory.backends.mnemopi")

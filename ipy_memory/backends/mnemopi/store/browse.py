@@ -9,7 +9,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.backends.mnemopi.db.bank import within_limits
-from ipy_memory.backends.mnemopi.db.coerce import as_number, as_text, as_whole, json_list
+from ipy_memory.backends.mnemopi.db.rows import as_number, as_text, as_whole, json_list
 from ipy_memory.backends.mnemopi.db.schema import columns
 from ipy_memory.backends.mnemopi.db.visibility import names_of
 from ipy_memory.jscompat.dates import iso, parse_ms

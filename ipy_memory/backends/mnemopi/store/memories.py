@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ipy_memory.backends.mnemopi.db import rows
 from ipy_memory.backends.mnemopi.db.bank import Pending, within_limits
-from ipy_memory.backends.mnemopi.db.coerce import as_number, as_text, as_whole
+from ipy_memory.backends.mnemopi.db.rows import as_number, as_text, as_whole
 from ipy_memory.backends.mnemopi.db.visibility import names_of
 from ipy_memory.backends.mnemopi.store.delete import cascade_delete, delete_traces, scrub
 from ipy_memory.errors import ChangedSinceError, EditRefusedError

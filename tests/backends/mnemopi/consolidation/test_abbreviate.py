@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipy_memory.backends.mnemopi.consolidation.abbreviate import encode
+from ipy_memory.backends.mnemopi.consolidation.episodes import encode
 from ipy_memory.jscompat import strings as js
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ipy_memory.backends.mnemopi.db.place import conflict_copies, file_system, synced_folder, warnings_of
+from ipy_memory.backends.mnemopi.db.copies import conflict_copies, file_system, synced_folder, warnings_of
 
 MOUNTED = r"""21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 22 21 0:40 / /home/ana/net rw - nfs4 server:/export rw

@@ -10,7 +10,7 @@ import pytest
 
 from ipy_memory.backends.mnemopi.db import connection as connection_module
 from ipy_memory.backends.mnemopi.db.bank import Bank
-from ipy_memory.backends.mnemopi.store.clear import clear_banks
+from ipy_memory.backends.mnemopi.store.delete import clear_banks
 from ipy_memory.backends.mnemopi.store.write import RememberOptions, remember
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import BankError, BusyBankError, CorruptBankError

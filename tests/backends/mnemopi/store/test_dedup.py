@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ipy_memory.backends.mnemopi.db.bank import Bank
-from ipy_memory.backends.mnemopi.store.dedup import may_hold
 from ipy_memory.backends.mnemopi.store.memories import update
-from ipy_memory.backends.mnemopi.store.write import remember
+from ipy_memory.backends.mnemopi.store.write import may_hold, remember
 from ipy_memory.clock import FixedClock, FixedIds
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from ipy_memory.backends.mnemopi.config import EngineConfig
 from ipy_memory.backends.mnemopi.db.bank import Bank
-from ipy_memory.backends.mnemopi.store.graph import Graph
-from ipy_memory.backends.mnemopi.store.graph_extract import extract_gist, extract_statements
+from ipy_memory.backends.mnemopi.store.graph import Graph, extract_gist, extract_statements
 from ipy_memory.backends.mnemopi.store.write import remember
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.jscompat import strings as js
