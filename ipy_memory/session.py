@@ -41,9 +41,8 @@ from ipy_memory.ranking import RANKINGS
 from ipy_memory.scoping.project import resolve_path
 from ipy_memory.session_turns import SETTINGS_SOURCE, Pause, SessionLife, with_absolute_paths
 from ipy_memory.settings.resolve import agent_directory, load_settings
-from ipy_memory.settings.sources import read_sources, trust_folder
 from ipy_memory.settings.table import SETTINGS
-from ipy_memory.settings.trust import real_folder, remove_trusted
+from ipy_memory.settings.trust import read_sources, real_folder, remove_trusted, trust_folder
 from ipy_memory.tools import (
     MEMORY_EDIT,
     RECALL,
@@ -72,7 +71,7 @@ if TYPE_CHECKING:
     from ipy_memory.explore.why import Verdict
     from ipy_memory.frames.build import DataFrame
     from ipy_memory.model import Embedder, Memory
-    from ipy_memory.settings.sources import Standing
+    from ipy_memory.settings.trust import Standing
 
 log = logging.getLogger("ipy_memory")
 

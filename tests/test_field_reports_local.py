@@ -29,7 +29,7 @@ from ipy_memory.errors import (
     SettingsError,
     ToolInputError,
 )
-from ipy_memory.explore.bank_file import open_bank_file
+from ipy_memory.explore.banks import open_bank_file
 from ipy_memory.explore.health import look_over
 from ipy_memory.explore.scopes import scope_rows
 from ipy_memory.jscompat.strings import json_text, number_text, round4

@@ -25,7 +25,7 @@ from ipy_memory.errors import (
     ReadOnlyBankError,
     SettingsError,
 )
-from ipy_memory.explore.report import report_text
+from ipy_memory.explore.status import report_text
 from ipy_memory.session import MemorySession, open_session
 from ipy_memory.settings.table import SETTINGS
 from tests.backends.hindsight.raw import RawServer, answer, sending

@@ -19,7 +19,7 @@ from ipy_memory.backends.mnemopi.embeddings.providers import HttpEmbedder
 from ipy_memory.backends.mnemopi.store.llm import RemoteCompletion
 from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
 from ipy_memory.errors import MemoryToolkitError, safe_line
-from ipy_memory.explore.report import report_text
+from ipy_memory.explore.status import report_text
 from ipy_memory.session import MemorySession, open_session
 from tests.backends.hindsight.raw import Act, RawServer, answer, sending
 

@@ -15,7 +15,7 @@ import pytest
 from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
 from ipy_memory.conversation import Message
 from ipy_memory.errors import MemoryToolkitError, NoBackendError, NotInitialisedError, SettingsError
-from ipy_memory.explore.bank_file import open_bank_file
+from ipy_memory.explore.banks import open_bank_file
 from ipy_memory.session import MemorySession, open_session
 from tests.backends.hindsight.stub import StubServer
 

@@ -393,7 +393,7 @@ def follow_settings(
             _mnemopi(session, embedder, completion, settings=settings), messages
         )
     if backend.name == "hindsight":
-        from ipy_memory.backends.hindsight.live_settings import follow
+        from ipy_memory.backends.hindsight.bank import follow
 
         return follow(cast("HindsightBackend", backend), settings, session.cwd)
     return False

@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.backends.mnemopi.recall.tracing import Step
-from ipy_memory.explore.match_terms import words_of
+from ipy_memory.explore.why import words_of
 from ipy_memory.model import ScoreParts
 
 if TYPE_CHECKING:

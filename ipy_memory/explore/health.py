@@ -11,7 +11,7 @@ from ipy_memory.backends.mnemopi.admin.stats import shown_path
 from ipy_memory.backends.mnemopi.db import copies
 from ipy_memory.errors import BankError, MemoryToolkitError
 from ipy_memory.explore.local import chosen_targets, local_backend, server_backend
-from ipy_memory.explore.versions import version_rows
+from ipy_memory.explore.status import version_rows
 from ipy_memory.paths import exists
 
 if TYPE_CHECKING:

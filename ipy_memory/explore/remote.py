@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ipy_memory.backends.hindsight import parsing
 from ipy_memory.backends.hindsight.admin import BANKS_A_PAGE
 from ipy_memory.backends.hindsight.client import listed, odd_answer
-from ipy_memory.backends.hindsight.one_bank import require
+from ipy_memory.backends.hindsight.subagent import require
 from ipy_memory.backends.mnemopi.store.browse import Page
 from ipy_memory.errors import HindsightError, MemoryNotFoundError
 from ipy_memory.jscompat.dates import parse_ms, shown_stamp

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.backends.hindsight.notes import filter_words
+from ipy_memory.backends.hindsight.prompts import filter_words
 from ipy_memory.backends.mnemopi.admin import stats
 from ipy_memory.backends.mnemopi.backend import MnemopiBackend
 from ipy_memory.backends.mnemopi.config import engine_config

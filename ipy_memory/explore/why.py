@@ -6,15 +6,17 @@ Nothing is scored here: the verdicts read the engine's own account (:mod:`ipy_me
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.backends.mnemopi.recall import query_terms
+from ipy_memory.backends.mnemopi.recall.scoring import Document, Group
 from ipy_memory.backends.mnemopi.recall.tracing import Candidate, Step, Trace
 from ipy_memory.backends.mnemopi.store import browse
 from ipy_memory.errors import BankError, MemoryNotFoundError
 from ipy_memory.explore import remote
 from ipy_memory.explore.local import EVERY_BANK, chosen_targets, local_backend, readable, server_backend
-from ipy_memory.explore.match_terms import through, words_of
-from ipy_memory.jscompat.strings import number_text, round4
+from ipy_memory.jscompat.strings import number_text, round4, well_formed
 from ipy_memory.text import bare_id
 
 if TYPE_CHECKING:
@@ -302,3 +304,27 @@ def _words(candidate: Candidate, row: Memory) -> str:
 
 def _number(value: float | None) -> str:
     return "unknown" if value is None else number_text(round4(value))
+
+
+def through(matched: Iterable[str], text: str) -> dict[str, str]:
+    """Return for each word of a query that a text has only another word for: that word."""
+    document = Document(text)
+    found = {}
+    for word in matched:
+        first = next((variant for variant, group in _variants(word) if group.matches(document)), word)
+        if first != word:
+            found[word] = first
+    return found
+
+
+@lru_cache(maxsize=256)
+def _variants(word: str) -> list[tuple[str, Group]]:
+    """Return the word and what stands for it, the word itself first, each to be looked for alone."""
+    others = (other for group in query_terms.groups(word) for other in group)
+    return [(one, Group((one,))) for one in dict.fromkeys((word, *others))]
+
+
+def words_of(matched: Iterable[str], text: str) -> str:
+    """Return matched words as they were typed, each with the word that it matched through."""
+    other = through(matched, text)
+    return well_formed(", ".join(f"{word} (through {other[word]})" if word in other else word for word in matched))

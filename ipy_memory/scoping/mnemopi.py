@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipy_memory.errors import BankNameError
-from ipy_memory.jscompat.strings import trim, units
-from ipy_memory.jscompat.wyhash import hash36
+from ipy_memory.jscompat.strings import hash36, trim, units
 from ipy_memory.scoping import check_scoping
 from ipy_memory.scoping.project import resolve_path
 

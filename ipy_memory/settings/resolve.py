@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 from ipy_memory.errors import SettingsError, safe_line
 from ipy_memory.jscompat.strings import WHITESPACE, lower, trim
 from ipy_memory.redact import redact
-from ipy_memory.settings.sources import Standing, read_sources
 from ipy_memory.settings.table import SETTINGS, Layer, Setting, Sourced, Value, number
+from ipy_memory.settings.trust import Standing, read_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

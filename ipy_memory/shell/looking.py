@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipy_memory.commands.table import FILTERS, ROWS
 from ipy_memory.jscompat.dates import shown_stamp
-from ipy_memory.shell.output import DONE, NO, Result, in_shell_words, table
-from ipy_memory.shell.records import memory_record, moment, record
+from ipy_memory.shell.output import DONE, NO, Result, in_shell_words, memory_record, moment, record, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,7 +148,7 @@ def diagnose(session: MemorySession, _: Parsed) -> Result:
 
 def report(session: MemorySession, _: Parsed) -> Result:
     """Print what to compare when the agent's recall differs."""
-    from ipy_memory.explore.report import report_text
+    from ipy_memory.explore.status import report_text
 
     return _text(in_shell_words(report_text(session)))
 

@@ -20,7 +20,7 @@ from ipy_memory.commands.table import COMMANDS, OPTIONS, OTHER_WORDS, SHELL
 from ipy_memory.errors import MagicError, MemoryToolkitError
 from ipy_memory.paths import typed_path
 from ipy_memory.settings.table import SCOPINGS
-from ipy_memory.shell import asking, looking, output, sending
+from ipy_memory.shell import asking, looking, output
 from ipy_memory.shell.output import DONE, FAILED, INTERRUPTED, PIPE_CLOSED, Result
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ HANDLERS: Mapping[str, Handler] = {
     "reflect": asking.reflect,
     "retain": asking.retain,
     "why": asking.why,
-    "queue": sending.queue,
-    "flush": sending.flush,
-    "operations": sending.operations,
+    "queue": asking.queue,
+    "flush": asking.flush,
+    "operations": asking.operations,
 }
 """What carries out the commands on a session."""
 

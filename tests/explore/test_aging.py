@@ -12,7 +12,7 @@ from ipy_memory.backends.mnemopi.db.copies import copies_of
 from ipy_memory.clock import FixedClock
 from ipy_memory.explore.aging import ageing_notes, consolidate_now
 from ipy_memory.explore.health import findings_frame, look_over
-from ipy_memory.explore.report import report_text
+from ipy_memory.explore.status import report_text
 from ipy_memory.session import open_session
 from tests.explore.conftest import NOW, OpenSession, fingerprint
 

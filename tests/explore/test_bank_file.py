@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ipy_memory.errors import ReadOnlyBankError
-from ipy_memory.explore.bank_file import open_bank_file
+from ipy_memory.explore.banks import open_bank_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,7 @@ from ipy_memory.backends.mnemopi.db.bank import Bank
 from ipy_memory.backends.mnemopi.recall.multi_bank import scoped_recall
 from ipy_memory.clock import FixedClock
 from ipy_memory.explore.explain import BASE, COLUMNS, FACTOR, FACTORS, REASON_COLUMNS, TERM, explain, with_reasons
-from ipy_memory.explore.match_terms import through
-from ipy_memory.explore.why import verdicts_frame
+from ipy_memory.explore.why import through, verdicts_frame
 from ipy_memory.frames.build import hits_frame
 from ipy_memory.jscompat import strings as js
 from ipy_memory.model import Hit, ScoreParts

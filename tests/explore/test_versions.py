@@ -9,8 +9,7 @@ import pytest
 
 from ipy_memory import demo
 from ipy_memory.explore.health import look_over
-from ipy_memory.explore.status import status_rows
-from ipy_memory.explore.versions import TESTED_AGENT, TESTED_SERVER, agent_package, compared, version_rows
+from ipy_memory.explore.status import TESTED_AGENT, TESTED_SERVER, agent_package, compared, status_rows, version_rows
 from ipy_memory.session import open_session
 from tests.interop.engine import VERSION
 

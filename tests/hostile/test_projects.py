@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipy_memory.settings.sources import PROJECT_FILES
 from ipy_memory.settings.table import SETTINGS
+from ipy_memory.settings.trust import PROJECT_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ipy_memory import open_session
 from ipy_memory.errors import MemoryToolkitError
-from ipy_memory.explore.report import report_text
 from ipy_memory.explore.scopes import scope_rows
+from ipy_memory.explore.status import report_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

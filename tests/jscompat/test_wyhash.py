@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipy_memory.jscompat.strings import well_formed
-from ipy_memory.jscompat.wyhash import hash36, wyhash
+from ipy_memory.jscompat.strings import hash36, well_formed, wyhash
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "wyhash.json").read_text(encoding="utf-8"))
 LENGTHS = {len(well_formed(case["input"]).encode()) for case in GOLDEN["cases"]}

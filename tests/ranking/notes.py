@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ipy_memory.ranking.postings import Postings, Row, asks
-from ipy_memory.ranking.texts import Texts
+from ipy_memory.ranking.postings import Postings, Row, Texts, asks
 from ipy_memory.ranking.words import Stems
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ipy_memory.ranking.texts import Texts
+from ipy_memory.ranking.postings import Texts
 from ipy_memory.ranking.words import Stems
 
 _ROWS = st.dictionaries(st.integers(0, 12), st.text("ab c", max_size=8), max_size=10)

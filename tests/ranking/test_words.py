@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipy_memory.ranking.stop_words import STOP_WORDS
-from ipy_memory.ranking.words import Languages, Stems, fold, words_of
+from ipy_memory.ranking.words import STOP_WORDS, Languages, Stems, fold, words_of
 
 ENGLISH = Languages()
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipy_memory.settings.resolve import Settings, load_settings
-from ipy_memory.settings.sources import PROJECT_FILES, read_sources, trust_folder
 from ipy_memory.settings.table import SETTINGS
+from ipy_memory.settings.trust import PROJECT_FILES, read_sources, trust_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

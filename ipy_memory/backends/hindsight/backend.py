@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 from ipy_memory import process, text
 from ipy_memory.backends.hindsight import prompts, report
 from ipy_memory.backends.hindsight.bank import KnownBanks, Service, is_long
-from ipy_memory.backends.hindsight.model_cache import ModelSnapshot
-from ipy_memory.backends.hindsight.notes import filter_words
-from ipy_memory.backends.hindsight.one_bank import OneBank
+from ipy_memory.backends.hindsight.mental_models import ModelSnapshot
+from ipy_memory.backends.hindsight.prompts import filter_words
 from ipy_memory.backends.hindsight.queue import FlushReport, QueueRow, RetainQueue, UnconfirmedError, reasons
 from ipy_memory.backends.hindsight.retention import AutoRetention
-from ipy_memory.backends.hindsight.subagent import HindsightAlias
+from ipy_memory.backends.hindsight.subagent import HindsightAlias, OneBank
 from ipy_memory.conversation import Message, compose_query, cut_query, spoken
 from ipy_memory.credentials import Outgoing, unguarded
 from ipy_memory.errors import MemoryToolkitError, OutboxError, safe_line

@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 from ipy_memory.backends.hindsight import parsing
 from ipy_memory.backends.hindsight.client import HindsightClient, Item, TimeLimits, items_of
-from ipy_memory.backends.hindsight.notes import NO_SCORES, ODD_ANSWER, filter_words, recall_notes
+from ipy_memory.backends.hindsight.prompts import NO_SCORES, ODD_ANSWER, filter_words, recall_notes
 from ipy_memory.backends.hindsight.queue import UnconfirmedError
 from ipy_memory.credentials import Outgoing, unguarded
-from ipy_memory.errors import HindsightError, MemoryToolkitError
+from ipy_memory.errors import HindsightError, MemoryToolkitError, SettingsError
 from ipy_memory.jscompat import strings as js
 from ipy_memory.model import Answer
+from ipy_memory.settings.resolve import hindsight_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import tzinfo
 
+    from ipy_memory.backends.hindsight.backend import HindsightBackend
     from ipy_memory.backends.hindsight.outbox import Queued
     from ipy_memory.http.exchange import Transport
     from ipy_memory.model import Hit
     from ipy_memory.scoping.hindsight import HindsightScope
-    from ipy_memory.settings.resolve import HindsightConfig
+    from ipy_memory.settings.resolve import HindsightConfig, Settings
 
 MAX_KNOWN_BANKS = 10_000
 """So many banks are remembered as made; past it the older half is forgotten (B-02)."""
@@ -267,3 +269,52 @@ def _item(item: Queued, document_id: str | None) -> Item:
 
 def _is_restart(name: str, again: str) -> bool:
     return name.startswith(again) and name[len(again) :].isdecimal()
+
+
+FIXED = {
+    "api_url": "apiUrl",
+    "api_token": "apiToken",
+    "bank_mission": "bankMission",
+    "retain_mission": "retainMission",
+    "request_timeout_ms": "requestTimeoutMs",
+    "reflect_timeout_ms": "reflectTimeoutMs",
+    "recall_timeout_ms": "recallTimeoutMs",
+    "retain_timeout_ms": "retainTimeoutMs",
+    "mental_models_enabled": "mentalModelsEnabled",
+    "mental_model_auto_seed": "mentalModelAutoSeed",
+    "safe_retain": "safeRetain",
+}
+"""What the connection, the queue or the loaded models are made from when a session begins."""
+
+
+def follow(backend: HindsightBackend, settings: Settings, cwd: str) -> bool:
+    """Let a session go on under other settings from its next call on; tell whether its bank is another one now.
+
+    Parameters
+    ----------
+    backend
+        Of the session. What waits goes to its old bank first.
+    settings
+        As they are to be.
+    cwd
+        The session's folder, from which the bank is named.
+
+    Raises
+    ------
+    SettingsError
+        One of them takes effect in another session only; nothing has changed.
+    """
+    config = hindsight_config(settings)
+    _check(backend.config, config)
+    moved = backend.follow(settings, cwd)
+    backend.config = backend.service.config = config
+    return moved
+
+
+def _check(now: HindsightConfig, wanted: HindsightConfig) -> None:
+    for field, name in FIXED.items():
+        if getattr(now, field) != getattr(wanted, field):
+            raise SettingsError(
+                f"hindsight.{name} cannot change while a session lives",
+                hint="set it in the agent's settings or the environment, then begin again: %memory use hindsight",
+            )

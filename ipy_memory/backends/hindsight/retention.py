@@ -10,7 +10,7 @@ from ipy_memory.conversation import Message, last_turns, transcript, user_turns
 from ipy_memory.errors import MemoryToolkitError, safe_line
 from ipy_memory.jscompat import strings as js
 from ipy_memory.jscompat.dates import parse_ms
-from ipy_memory.jscompat.wyhash import hash36
+from ipy_memory.jscompat.strings import hash36
 from ipy_memory.redact import redact
 
 if TYPE_CHECKING:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.backends.hindsight.client import listed
 from ipy_memory.backends.hindsight.prompts import INSTRUCTIONS
+from ipy_memory.backends.hindsight.queue import FlushReport
 from ipy_memory.backends.no_hooks import Bystander
+from ipy_memory.errors import BankNotFoundError, HindsightError, ReadOnlyBankError
+from ipy_memory.scoping.hindsight import HindsightScope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from threading import Event
 
     from ipy_memory.backends.hindsight.backend import HindsightBackend
+    from ipy_memory.backends.hindsight.bank import Service
     from ipy_memory.backends.hindsight.queue import FlushReport
     from ipy_memory.conversation import Message
     from ipy_memory.model import Answer, Hit, Receipt, RetainItem
@@ -76,3 +83,100 @@ class HindsightAlias(Bystander):
     def instructions(self, recalled: str | None = None) -> str:  # noqa: ARG002
         """Return the developer instructions without blocks: those are the parent's."""
         return INSTRUCTIONS
+
+
+MAX_BANKS = 10_000
+"""So many names of banks are looked through."""
+
+NEAR_NAMES = 3
+"""So many names like the one that was asked for are shown."""
+
+
+class OneBank:
+    """A session's server, but another bank and no tags."""
+
+    name = "hindsight"
+
+    def __init__(self, parent: HindsightBackend, bank: str) -> None:
+        self._parent = parent
+        self.service = copy(parent.service)
+        self.service.scope = HindsightScope(bank)
+
+    @property
+    def retain_bank(self) -> str:
+        """Name of the bank."""
+        return self.service.bank
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        touch: bool = True,  # noqa: ARG002  the server keeps no counters
+        cancel: Event | None = None,
+        traces: object = None,  # noqa: ARG002  the server gives no account
+    ) -> Answer:
+        """Return the server's hits in its order.
+
+        Raises
+        ------
+        BankNotFoundError
+            The server has no bank of this name; the message names those that are near.
+        """
+        try:
+            answer = self.service.recall(query, None if cancel is None else cancel.is_set, limit=limit)
+        except HindsightError as error:
+            if error.status_code == 404:
+                require(self.service)
+            raise
+        if not answer.hits:
+            require(self.service)  # older servers give no hits where there is no bank
+        return answer
+
+    def reflect(self, query: str, context: str | None = None, *, touch: bool = True) -> Answer:  # noqa: ARG002
+        """Return the server's synthesis; a bank that is not there would be made by asking, and is an error."""
+        require(self.service)
+        return self.service.reflect(query, context, ensure=False)
+
+    def retain(self, items: Sequence[RetainItem]) -> Receipt:
+        """Refuse: a bank that is only looked at is not written."""
+        raise ReadOnlyBankError(
+            f"Bank {self.retain_bank} is only read here; nothing of {len(items)} items was queued.",
+            hint="store without naming a bank, which writes to the session's own",
+        )
+
+    def bullet(self, hit: Hit) -> str:
+        """Return the exact entry of a hit (R-08)."""
+        return self._parent.bullet(hit)
+
+    def flush(self) -> FlushReport:
+        """Do nothing: nothing waits."""
+        return FlushReport()
+
+    def status(self) -> Mapping[str, Any]:
+        """Return the parent's status."""
+        return self._parent.status()
+
+    def close(self) -> None:
+        """Close nothing: the connection is the parent's."""
+
+
+def require(service: Service) -> None:
+    """See to it that the server has the service's bank.
+
+    Raises
+    ------
+    BankNotFoundError
+        It has not; the message names those that are near.
+    """
+    entries = listed("listBanks", service.client.list_banks(limit=MAX_BANKS), service.client.origin, "banks")
+    names = [str(entry.get("bank_id")) for entry in entries if isinstance(entry, dict)]
+    if service.bank in names:
+        return
+    near = difflib.get_close_matches(service.bank, names, NEAR_NAMES) or sorted(names)[:NEAR_NAMES]
+    hint = f"there are {', '.join(near)}; " if near else ""
+    raise BankNotFoundError(
+        f"The server has no bank {service.bank!r}.",
+        where=service.client.origin,
+        hint=f"{hint}%memory banks lists all",
+    )

@@ -54,7 +54,7 @@ def consolidate(magics: MemoryMagics, parsed: Parsed) -> TextResult:
 @handles("report")
 def report(magics: MemoryMagics, _: Parsed) -> TextResult:
     """Print it all as text, without a secret."""
-    from ipy_memory.explore.report import report_text
+    from ipy_memory.explore.status import report_text
     from ipy_memory.notebook.result import TextResult
 
     return TextResult(report_text(magics.session, magics.progress("banks")))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @handles("open")
 def open_file(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     """Let the magics read just this file; the path is the rest of the line, blanks and all."""
-    from ipy_memory.explore.bank_file import open_bank_file
+    from ipy_memory.explore.banks import open_bank_file
     from ipy_memory.notebook.result import TextResult
 
     session = open_bank_file(parsed.word, **magics.surroundings())

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ipy_memory.backends.mnemopi.legacy import legacy_banks
 from ipy_memory.clock import base36
 from ipy_memory.errors import BankNameError
-from ipy_memory.jscompat.strings import well_formed
-from ipy_memory.jscompat.wyhash import wyhash
+from ipy_memory.jscompat.strings import well_formed, wyhash
 from ipy_memory.scoping.hindsight import hindsight_scope
 from ipy_memory.scoping.mnemopi import BankScope, bank_path, bank_scope, mnemopi_scope, project_segment
 from ipy_memory.settings.resolve import (

@@ -10,10 +10,16 @@ from ipy_memory.backends.mnemopi.db import rows
 from ipy_memory.backends.mnemopi.db.bank import AUTHOR_ID, AUTHOR_TYPE, Pending, within_limits
 from ipy_memory.backends.mnemopi.db.rows import as_text
 from ipy_memory.backends.mnemopi.store.delete import TRIM_AGE_MS, TRIM_ROWS
-from ipy_memory.backends.mnemopi.store.extraction import Extracted, heuristic_facts
+from ipy_memory.backends.mnemopi.store.extraction import (
+    KG_PREDICATE,
+    MAX_LENGTH,
+    Extracted,
+    extract_patterns,
+    extract_relations,
+    heuristic_facts,
+)
 from ipy_memory.backends.mnemopi.store.fact_rows import FactRows
 from ipy_memory.backends.mnemopi.store.graph import Graph
-from ipy_memory.backends.mnemopi.store.patterns import KG_PREDICATE, MAX_LENGTH, extract_patterns, extract_relations
 from ipy_memory.clock import memory_id
 from ipy_memory.jscompat import dates
 from ipy_memory.jscompat import strings as js

@@ -23,8 +23,7 @@ from ipy_memory.jscompat import strings as js
 from ipy_memory.jscompat.dates import iso, parse_ms
 from ipy_memory.model import Hit, ScoreParts
 from ipy_memory.ranking.best import Question, Reason, Scores, Vectors, reasons, score
-from ipy_memory.ranking.postings import Postings, Row, asks
-from ipy_memory.ranking.texts import Texts
+from ipy_memory.ranking.postings import Postings, Row, Texts, asks
 from ipy_memory.ranking.words import shared_stems
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipy_memory.backends.mnemopi.store.patterns import MAX_LENGTH, extract_patterns, extract_relations
+from ipy_memory.backends.mnemopi.store.extraction import MAX_LENGTH, extract_patterns, extract_relations
 from ipy_memory.jscompat import strings as js
 
 
