@@ -20,7 +20,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("jscompat", "own_files", "paths"),
     ("http", "redact", "model", "conversation"),
     ("frames", "credentials", "text"),
-    ("settings", "privacy", "backends.no_hooks"),
+    ("settings", "backends.no_hooks"),
     ("scoping", "ranking"),
     ("backends.mnemopi.config", "backends.mnemopi.legacy"),
     ("backends.mnemopi.db",),

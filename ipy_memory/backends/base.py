@@ -413,7 +413,7 @@ def _mnemopi(
     from ipy_memory.backends.mnemopi.store.llm import configured_completion
     from ipy_memory.own_files import state_path
     from ipy_memory.paths import check_path
-    from ipy_memory.scoping.mnemopi import mnemopi_scope
+    from ipy_memory.scoping.modes import mnemopi_scope
     from ipy_memory.settings.resolve import mnemopi_config
 
     config = mnemopi_config(settings or session.settings, session.agent_dir, session.cwd)
@@ -450,7 +450,7 @@ def _mnemopi(
 def _hindsight(session: Surroundings) -> LivingBackend:
     from ipy_memory.backends.hindsight.backend import HindsightBackend
     from ipy_memory.backends.hindsight.outbox import Outbox
-    from ipy_memory.scoping.hindsight import hindsight_scope
+    from ipy_memory.scoping.modes import hindsight_scope
     from ipy_memory.settings.resolve import hindsight_config
 
     config = hindsight_config(session.settings)

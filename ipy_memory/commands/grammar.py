@@ -434,3 +434,20 @@ def variable(text: str) -> str:
     if not text.isidentifier() or keyword.iskeyword(text):
         raise ValueError("the name of a variable")
     return text
+
+
+def value_of(variables: Mapping[str, Any], name: str) -> Any:
+    """Return what a variable holds, or raise :class:`MagicError`."""
+    if name not in variables:
+        raise MagicError(f"there is no variable {name}", hint="run the cell that makes it, or fix the name")
+    return variables[name]
+
+
+def text_of(variables: Mapping[str, Any], name: str) -> str:
+    """Return the text that a variable holds, or raise :class:`MagicError`."""
+    value = value_of(variables, name)
+    if not isinstance(value, str):
+        raise MagicError(
+            f"variable {name} holds a {type(value).__name__}, not a text", hint="str() of it may be what is meant"
+        )
+    return value

@@ -18,7 +18,7 @@ from ipy_memory.backends.mnemopi.session import MnemopiSession
 from ipy_memory.clock import ProcessIds
 from ipy_memory.errors import BankError
 from ipy_memory.explore.local import local_backend, readable
-from ipy_memory.scoping.mnemopi import bank_path, banks_folder
+from ipy_memory.scoping.modes import bank_path, banks_folder
 
 if TYPE_CHECKING:
     from threading import Event

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ipy_memory.backends.hindsight.report import Check, checks
+from ipy_memory.backends.hindsight.admin import Check, checks
 from ipy_memory.backends.mnemopi.admin.doctor import PARTS, Examination, Repair, examine, repair
 from ipy_memory.backends.mnemopi.admin.stats import shown_path
 from ipy_memory.backends.mnemopi.db import copies

@@ -16,7 +16,7 @@ from ipy_memory.backends.mnemopi.admin.stats import shown_path
 from ipy_memory.backends.mnemopi.backend import MnemopiBackend
 from ipy_memory.backends.mnemopi.pool import READ
 from ipy_memory.errors import MemoryToolkitError
-from ipy_memory.scoping.mnemopi import project_bank
+from ipy_memory.scoping.modes import project_bank
 from ipy_memory.scoping.project import repository_root
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from ipy_memory.explore.local import server_backend
 from ipy_memory.jscompat.strings import clip
 from ipy_memory.own_files import state_path
 from ipy_memory.paths import check_path, exists, typed_path
-from ipy_memory.scoping.hindsight import HindsightScope, hindsight_scope
-from ipy_memory.scoping.mnemopi import mnemopi_scope
+from ipy_memory.scoping.modes import HindsightScope, hindsight_scope, mnemopi_scope
 from ipy_memory.scoping.project import resolve_path
 from ipy_memory.settings.resolve import hindsight_config, load_settings, mnemopi_config
 from ipy_memory.settings.table import SCOPINGS

@@ -9,8 +9,8 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, context_
 
 from ipy_memory.commands.table import MAGICS, MEMORY
 from ipy_memory.errors import MemoryToolkitError
-from ipy_memory.notebook.input_transform import NAMES
-from ipy_memory.scoping.mnemopi import banks_folder, banks_within
+from ipy_memory.notebook.ipython_compat import NAMES
+from ipy_memory.scoping.modes import banks_folder, banks_within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

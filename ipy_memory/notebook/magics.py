@@ -16,11 +16,10 @@ from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 from traitlets import Bool, Enum, Integer, Unicode, observe, validate
 
 from ipy_memory.backends.base import SUPPORTED
-from ipy_memory.commands.grammar import Command, Parsed, check, parse
+from ipy_memory.commands.grammar import Command, Parsed, check, parse, text_of
 from ipy_memory.commands.table import BACKENDS, COMMANDS, MEMORY_USAGE
 from ipy_memory.errors import MagicError, MemoryToolkitError, safe_line
-from ipy_memory.notebook import commands, completer, directory, exception_group, frontend, input_transform
-from ipy_memory.notebook.variables import text_of
+from ipy_memory.notebook import commands, completer, directory, frontend, ipython_compat
 from ipy_memory.paths import here, typed_path
 from ipy_memory.ranking import RANKINGS
 from ipy_memory.settings.table import SCOPINGS
@@ -347,7 +346,7 @@ class MemoryMagics(Magics):
         if parsed.help:
             return self._usage(COMMANDS["retain"], parsed)
         typed = typed_items(self._text(COMMANDS["retain"], parsed), parsed.flags)
-        from ipy_memory.privacy import for_memory
+        from ipy_memory.credentials import for_memory
         from ipy_memory.tools import check_size
 
         items, left_out = for_memory(typed, parsed.flags)
@@ -438,13 +437,13 @@ def load(shell: InteractiveShell) -> None:
     magics = MemoryMagics(shell)
     # IPython has a %recall of its own (%rep is the same); it comes back when we go.
     magics.replaced = {
-        kind: {name: shell.find_magic(name, kind) for name in input_transform.NAMES if name in table}  # type: ignore[no-untyped-call]
+        kind: {name: shell.find_magic(name, kind) for name in ipython_compat.NAMES if name in table}  # type: ignore[no-untyped-call]
         for kind, table in shell.magics_manager.magics.items()
     }
     shell.register_magics(magics)
-    input_transform.install(shell)
+    ipython_compat.install(shell)
     completer.install(shell, magics)
-    exception_group.install(shell)
+    ipython_compat.install_errors(shell)
     frontend.install(shell)
 
 
@@ -452,14 +451,14 @@ def unload(shell: InteractiveShell) -> None:
     """Take out everything that :func:`load` added, put back what it replaced, and close the session."""
     manager = shell.magics_manager
     magics = cast("MemoryMagics | None", manager.registry.pop(MemoryMagics.__name__, None))
-    input_transform.remove(shell)
+    ipython_compat.remove(shell)
     completer.remove(shell)
-    exception_group.remove(shell)
+    ipython_compat.remove_errors(shell)
     frontend.remove(shell)
     if magics is None:
         return
     for kind, table in manager.magics.items():
-        for name in input_transform.NAMES:
+        for name in ipython_compat.NAMES:
             owner: Any = getattr(table.get(name), "__self__", None)
             if owner is not magics:
                 continue

@@ -6,18 +6,20 @@ and recalled memories are left out; credentials are taken out by the retention, 
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
+import threading
+from collections import deque
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from ipy_memory import conversation
+from ipy_memory import conversation, process
 from ipy_memory.conversation import Message
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.jscompat import strings as js
 from ipy_memory.jscompat.dates import iso
-from ipy_memory.notebook import input_transform
+from ipy_memory.notebook import ipython_compat
 from ipy_memory.notebook.frontend import is_displayed
-from ipy_memory.notebook.turn_writer import TurnWriter
 from ipy_memory.redact import redact
 from ipy_memory.session_turns import turn_messages
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 OUTPUT_UNITS = 4_000
 """A cell's textual results are cut at this length."""
 
-_NAMES = "|".join(input_transform.NAMES)
+_NAMES = "|".join(ipython_compat.NAMES)
 _CELL_MAGIC = re.compile(rf"\s*%%(?:{_NAMES})\b")
 _LINE_MAGIC = re.compile(rf"(?:[^#'\"%]*=)?\s*%(?:{_NAMES})\b")
 _EXTENSION = re.compile(r"\s*%(?:load_ext|unload_ext|reload_ext)\s+ipy_memory\b")
@@ -185,3 +187,90 @@ class Recorder:
         if error is not None:
             return "" if isinstance(error, MemoryToolkitError) else f"{type(error).__name__}: {error}"
         return shown_text(self._shell, result.result)
+
+
+MOST_WAITING = 1_000
+"""So many ends of turns wait at most."""
+
+EXIT_SECONDS = 2.0
+"""The end of the process waits this long: a front end that restarts a kernel kills it soon after."""
+
+_log = logging.getLogger("ipy_memory")
+
+
+class TurnWriter:
+    """Retains the turns of one session in their order.
+
+    Parameters
+    ----------
+    session
+        Its conversation is retained.
+
+    Attributes
+    ----------
+    problem : str or None
+        Why the latest end of a turn was not retained; a retention that succeeds later includes it.
+    """
+
+    def __init__(self, session: MemorySession) -> None:
+        self._session = session
+        self.problem: str | None = None
+        self._cancels = (
+            process.at_exit(self._at_exit, early=True),
+            process.after_fork_in_child(self._begin),
+        )
+        self._begin()
+
+    def _begin(self) -> None:
+        # A forked child has no thread of the parent's, and what waits is the parent's to write.
+        self._waiting: deque[int] = deque()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._ending = False
+        self._over = threading.Event()
+
+    def end_turn(self) -> None:
+        """Retain the conversation as it is now when it is due; returns at once."""
+        with self._changed:
+            if len(self._waiting) >= MOST_WAITING:
+                self._waiting.pop()
+            self._waiting.append(len(self._session.messages))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="ipy-memory-turns", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def finish(self, seconds: float | None = None) -> bool:
+        """Retain what is not yet retained and take no more; tell whether that was over within the seconds."""
+        for cancel in self._cancels:
+            cancel()
+        if self._thread is None:
+            return True
+        with self._changed:
+            self._ending = True
+            self._changed.notify()
+        return self._over.wait(seconds)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._ending)
+                count = self._waiting.popleft() if self._waiting else None
+            try:
+                if count is not None:
+                    self._session.end_turn(self._session.messages[:count])
+                elif self._session.settings.get(f"{self._session.chosen}.autoRetain"):
+                    self._session.force_retain()
+                self.problem = self._session.unretained
+            except Exception as error:  # noqa: BLE001  the next turn tries again
+                self.problem = type(error).__name__
+                _log.warning("recorded turns were not retained: %s", type(error).__name__)
+            if count is None:
+                self._over.set()
+                return
+
+    def _at_exit(self) -> None:
+        if not self.finish(EXIT_SECONDS):
+            # A kernel's own stderr has lost its thread by now.
+            stderr = sys.__stderr__ or sys.stderr
+            stderr.write("ipy_memory: the last recorded cells may not have been stored; there was no answer in time\n")

@@ -358,7 +358,7 @@ class HindsightConfig:
 class MnemopiConfig:
     """What a session on the local engine needs, in the words of the ``mnemopi.*`` settings.
 
-    The banks follow from ``bank``, ``scoping`` and the directory: :func:`ipy_memory.scoping.mnemopi.mnemopi_scope`.
+    The banks follow from ``bank``, ``scoping`` and the directory: :func:`ipy_memory.scoping.modes.mnemopi_scope`.
     """
 
     db_path: str

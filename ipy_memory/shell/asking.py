@@ -13,7 +13,7 @@ from ipy_memory.shell.output import DONE, NO, Result, hit_record, in_shell_words
 if TYPE_CHECKING:
     from ipy_memory.backends.mnemopi.recall.tracing import Trace
     from ipy_memory.commands.grammar import Parsed
-    from ipy_memory.explore.sending import Listing, Sent
+    from ipy_memory.explore.queue import Listing, Sent
     from ipy_memory.model import ToolResult
     from ipy_memory.session import MemorySession
 
@@ -74,8 +74,8 @@ def _answered(
 
 def retain(session: MemorySession, parsed: Parsed) -> Result:
     """Store a text, or what stdin says; nothing is stored where anything is wrong with it."""
+    from ipy_memory.credentials import for_memory
     from ipy_memory.explore.nearby import retain_notes
-    from ipy_memory.privacy import for_memory
     from ipy_memory.redact import redact
     from ipy_memory.tools import check_size, typed_items
 
@@ -142,28 +142,28 @@ def why(session: MemorySession, parsed: Parsed) -> Result:
 
 def queue(session: MemorySession, parsed: Parsed) -> Result:
     """List what no server is known to have, or send it again, or drop it."""
-    from ipy_memory.explore import sending
+    from ipy_memory.explore import queue
 
     if "drop" in parsed.flags:
-        said = sending.drop(session, parsed.flags)
+        said = queue.drop_pending(session, parsed.flags)
         return Result(said, {"text": said})
-    if sending.asks_to_send(parsed.flags):
-        return _sent(sending.send(session, parsed.flags))
-    return _listed("items", sending.queue_listing(session), "Nothing waits.")
+    if queue.asks_to_send(parsed.flags):
+        return _sent(queue.send(session, parsed.flags))
+    return _listed("items", queue.queue_listing(session), "Nothing waits.")
 
 
 def flush(session: MemorySession, parsed: Parsed) -> Result:
     """Send what waits now, or finish the work on local banks."""
-    from ipy_memory.explore import sending
+    from ipy_memory.explore import queue
 
-    return _sent(sending.flush(session, parsed.flags))
+    return _sent(queue.flush(session, parsed.flags))
 
 
 def operations(session: MemorySession, parsed: Parsed) -> Result:
     """List the work that the server took on."""
-    from ipy_memory.explore import sending
+    from ipy_memory.explore import queue
 
-    return _listed("operations", sending.operations(session, parsed.flags.get("page", 1)), "No operations.")
+    return _listed("operations", queue.operations(session, parsed.flags.get("page", 1)), "No operations.")
 
 
 def _sent(done: Sent) -> Result:

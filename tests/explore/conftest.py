@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipy_memory.clock import FixedClock, FixedIds
-from ipy_memory.scoping.mnemopi import bank_scope
+from ipy_memory.scoping.modes import bank_scope
 from ipy_memory.session import MemorySession, open_session
 
 if TYPE_CHECKING:

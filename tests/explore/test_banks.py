@@ -11,7 +11,7 @@ import pytest
 from ipy_memory.backends.mnemopi.db.bank import Bank
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.explore.banks import bank_rows, banks
-from ipy_memory.scoping.mnemopi import bank_scope
+from ipy_memory.scoping.modes import bank_scope
 from ipy_memory.session import MemorySession, open_session
 from tests.explore.conftest import CWD, NOW, OpenSession, fingerprint
 

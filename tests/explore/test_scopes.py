@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ipy_memory.explore.scopes import scope_rows, scopes
-from ipy_memory.scoping.mnemopi import bank_scope
+from ipy_memory.scoping.modes import bank_scope
 from tests.explore.conftest import CWD, OpenSession, fingerprint
 
 if TYPE_CHECKING:

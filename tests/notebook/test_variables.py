@@ -8,7 +8,7 @@ import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
 from ipy_memory.errors import MagicError
-from ipy_memory.notebook import input_transform
+from ipy_memory.notebook import ipython_compat
 
 if TYPE_CHECKING:
     from tests.notebook.conftest import Notebook
@@ -177,7 +177,7 @@ def test_the_cell_is_still_python_of_as_many_lines() -> None:
     class Shell:
         input_transformer_manager = manager
 
-    input_transform.install(Shell)  # type: ignore[arg-type]
+    ipython_compat.install(Shell)  # type: ignore[arg-type]
     cell = "if a:\n    %recall x\n    # y\nelse:\n    z = %recall --from q\n%recall\n1\n"
     assert manager.transform_cell(cell) == (
         "if a:\n    display(get_ipython().run_line_magic('recall', 'x'))\n    # y\nelse:\n"

@@ -9,7 +9,7 @@ import pytest
 from ipy_memory.backends.hindsight.backend import HindsightBackend
 from ipy_memory.backends.hindsight.outbox import Outbox
 from ipy_memory.clock import FixedClock, ProcessIds, SystemTimers
-from ipy_memory.scoping.hindsight import hindsight_scope
+from ipy_memory.scoping.modes import hindsight_scope
 from ipy_memory.session import MemorySession
 from ipy_memory.settings.resolve import hindsight_config, load_settings
 from tests.real_server.remote import Remote

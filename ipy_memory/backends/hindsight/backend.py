@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import process, text
-from ipy_memory.backends.hindsight import prompts, report
+from ipy_memory.backends.hindsight import admin, prompts
 from ipy_memory.backends.hindsight.bank import KnownBanks, Service, is_long
 from ipy_memory.backends.hindsight.mental_models import ModelSnapshot
 from ipy_memory.backends.hindsight.prompts import filter_words
@@ -23,7 +23,7 @@ from ipy_memory.errors import MemoryToolkitError, OutboxError, safe_line
 from ipy_memory.jscompat import strings as js
 from ipy_memory.model import Receipt
 from ipy_memory.redact import redact_counted
-from ipy_memory.scoping.hindsight import hindsight_scope
+from ipy_memory.scoping.modes import hindsight_scope
 from ipy_memory.settings.resolve import hindsight_config
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ipy_memory.clock import Clock, IdSource, Timers
     from ipy_memory.http.exchange import Transport
     from ipy_memory.model import Answer, Hit, RetainItem
-    from ipy_memory.scoping.hindsight import HindsightScope
+    from ipy_memory.scoping.modes import HindsightScope
     from ipy_memory.settings.resolve import HindsightConfig, Settings
 
 REMEMBERED_HITS = 1_000
@@ -279,11 +279,11 @@ class HindsightBackend:
 
     def stats(self) -> str:
         """Return what the bank holds, as the server says."""
-        return report.stats(self)
+        return admin.stats(self)
 
     def diagnose(self) -> str:
         """Return how server, bank and queue are."""
-        return report.diagnosis(self)
+        return admin.diagnosis(self)
 
     def _report_failure(self, count: int, error: Exception) -> None:
         status = getattr(error, "status_code", None)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ipy_memory.backends.hindsight.outbox import Queued
     from ipy_memory.http.exchange import Transport
     from ipy_memory.model import Hit
-    from ipy_memory.scoping.hindsight import HindsightScope
+    from ipy_memory.scoping.modes import HindsightScope
     from ipy_memory.settings.resolve import HindsightConfig, Settings
 
 MAX_KNOWN_BANKS = 10_000

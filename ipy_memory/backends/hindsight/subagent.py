@@ -11,7 +11,7 @@ from ipy_memory.backends.hindsight.prompts import INSTRUCTIONS
 from ipy_memory.backends.hindsight.queue import FlushReport
 from ipy_memory.backends.no_hooks import Bystander
 from ipy_memory.errors import BankNotFoundError, HindsightError, ReadOnlyBankError
-from ipy_memory.scoping.hindsight import HindsightScope
+from ipy_memory.scoping.modes import HindsightScope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

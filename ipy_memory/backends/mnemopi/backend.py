@@ -25,7 +25,7 @@ from ipy_memory.backends.no_hooks import Bystander
 from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError, ReadOnlyBankError
 from ipy_memory.model import Answer, Failure, Receipt, RetainItem, ToolResult
 from ipy_memory.paths import exists
-from ipy_memory.scoping.mnemopi import BankScope
+from ipy_memory.scoping.modes import BankScope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

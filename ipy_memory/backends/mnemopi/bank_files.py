@@ -12,14 +12,14 @@ from ipy_memory.backends.mnemopi.legacy import legacy_banks
 from ipy_memory.backends.mnemopi.pool import Target, name_in_file
 from ipy_memory.errors import BankNameError, BankNotFoundError
 from ipy_memory.paths import exists
-from ipy_memory.scoping.mnemopi import BANK_FILE, bank_path, banks_folder, banks_within, name_by_folder
+from ipy_memory.scoping.modes import BANK_FILE, bank_path, banks_folder, banks_within, name_by_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ipy_memory.backends.mnemopi.legacy import LegacyVerdict
     from ipy_memory.clock import Clock
-    from ipy_memory.scoping.mnemopi import BankScope
+    from ipy_memory.scoping.modes import BankScope
     from ipy_memory.settings.resolve import MnemopiConfig
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ipy_memory.model import Memory
-    from ipy_memory.scoping.mnemopi import BankScope
+    from ipy_memory.scoping.modes import BankScope
     from ipy_memory.settings.resolve import MnemopiConfig
 
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from ipy_memory.errors import BankNameError
 from ipy_memory.jscompat.strings import well_formed
-from ipy_memory.scoping.mnemopi import BANK_FILE, bank_path, banks_folder
+from ipy_memory.scoping.modes import BANK_FILE, bank_path, banks_folder
 from ipy_memory.scoping.project import resolve_path
 from ipy_memory.sqlite_files import unsafe_neighbour
 

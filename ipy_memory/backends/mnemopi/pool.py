@@ -19,7 +19,7 @@ from ipy_memory.backends.mnemopi.store.jobs import drain
 from ipy_memory.backends.mnemopi.store.llm import RemoteCompletion
 from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError
 from ipy_memory.paths import exists
-from ipy_memory.scoping.mnemopi import DEFAULT_BANK, name_by_folder
+from ipy_memory.scoping.modes import DEFAULT_BANK, name_by_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -22,7 +22,7 @@ from ipy_memory.conversation import Message
 from ipy_memory.errors import BankError, BusyBankError, MemoryToolkitError, safe_line
 from ipy_memory.jscompat import strings as js
 from ipy_memory.paths import exists
-from ipy_memory.scoping.mnemopi import mnemopi_scope
+from ipy_memory.scoping.modes import mnemopi_scope
 from ipy_memory.settings.resolve import mnemopi_config
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ipy_memory.backends.mnemopi.db.bank import Bank
     from ipy_memory.model import Receipt, RetainItem
-    from ipy_memory.scoping.mnemopi import BankScope
+    from ipy_memory.scoping.modes import BankScope
     from ipy_memory.settings.resolve import MnemopiConfig, Settings
 
 log = logging.getLogger("ipy_memory")

@@ -6,11 +6,10 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.backends.mnemopi.admin.stats import shown_path
-from ipy_memory.commands.grammar import Parsed, id_and_text
+from ipy_memory.commands.grammar import Parsed, id_and_text, text_of, value_of
 from ipy_memory.commands.table import COMMANDS
 from ipy_memory.errors import ChangedSinceError, MagicError
 from ipy_memory.notebook.commands import handles
-from ipy_memory.notebook.variables import text_of, value_of
 from ipy_memory.redact import redact_counted
 from ipy_memory.text import bare_id
 

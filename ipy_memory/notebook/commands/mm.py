@@ -9,7 +9,7 @@ from ipy_memory.commands.table import COMMANDS
 from ipy_memory.errors import HindsightError, MagicError
 from ipy_memory.jscompat.dates import shown_stamp
 from ipy_memory.notebook.commands import handles
-from ipy_memory.notebook.remote import remote
+from ipy_memory.notebook.commands.banks import remote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ def _list(backend: HindsightBackend) -> str:
     except HindsightError as error:
         if error.status_code != 404:
             raise
-        from ipy_memory.backends.hindsight.report import NOT_THERE
+        from ipy_memory.backends.hindsight.admin import NOT_THERE
 
         return f"Bank {backend.retain_bank} is {NOT_THERE}"
     models = mental_models.models_of(listed("listMentalModels", answer, backend.service.where))

@@ -49,12 +49,10 @@ def panel(session: MemorySession, kind: str = "recall", text: str = "", *, stati
 
 def panel_on(desk: Desk, kind: str, text: str = "", *, static: bool | None = None) -> Panel:
     """Return a panel on a desk, already filled with what its text asks for."""
-    from ipy_memory.notebook.widgets.banks_state import BanksState
     from ipy_memory.notebook.widgets.display import Panel
-    from ipy_memory.notebook.widgets.memory_state import MemoryState
-    from ipy_memory.notebook.widgets.recall_state import RecallState
-    from ipy_memory.notebook.widgets.reflect_state import ReflectState
-    from ipy_memory.notebook.widgets.retain_state import RetainState
+    from ipy_memory.notebook.widgets.memory import MemoryState
+    from ipy_memory.notebook.widgets.recall import BanksState, RecallState
+    from ipy_memory.notebook.widgets.retain import ReflectState, RetainState
 
     if kind not in PANELS:
         raise MagicError(f"there is no {kind!r} panel", hint=f"there are {', '.join(PANELS)}")

@@ -9,11 +9,9 @@ from ipy_memory.frames.build import text_table
 from ipy_memory.frames.escape import escaped, visible
 from ipy_memory.jscompat.dates import shown_stamp
 from ipy_memory.notebook.result import html_block, html_notes, html_table
-from ipy_memory.notebook.widgets.banks_state import BanksState
-from ipy_memory.notebook.widgets.memory_state import MemoryState
-from ipy_memory.notebook.widgets.recall_state import RecallState
-from ipy_memory.notebook.widgets.reflect_state import ReflectState
-from ipy_memory.notebook.widgets.retain_state import RetainState
+from ipy_memory.notebook.widgets.memory import MemoryState
+from ipy_memory.notebook.widgets.recall import BanksState, RecallState
+from ipy_memory.notebook.widgets.retain import ReflectState, RetainState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

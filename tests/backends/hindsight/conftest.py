@@ -12,7 +12,7 @@ from ipy_memory.backends.hindsight.backend import HindsightBackend
 from ipy_memory.backends.hindsight.outbox import Outbox
 from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
 from ipy_memory.conversation import Message
-from ipy_memory.scoping.hindsight import HindsightScope
+from ipy_memory.scoping.modes import HindsightScope
 from ipy_memory.settings.resolve import HindsightConfig, hindsight_config, load_settings
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from ipy_memory.backends.hindsight.request import address
 from ipy_memory.conversation import Message
 from ipy_memory.errors import HindsightError, MemoryToolkitError, NotInitialisedError, RecallCancelled
 from ipy_memory.model import RetainItem
-from ipy_memory.scoping.hindsight import HindsightScope, hindsight_scope
+from ipy_memory.scoping.modes import HindsightScope, hindsight_scope
 from tests.backends.hindsight.conftest import World, talk
 from tests.backends.hindsight.stub import confirmed, until
 
@@ -424,7 +424,7 @@ from ipy_memory.clock import ProcessIds, SystemClock, SystemTimers
 from ipy_memory.backends.hindsight.backend import HindsightBackend
 from ipy_memory.backends.hindsight.outbox import Outbox
 from ipy_memory.model import RetainItem
-from ipy_memory.scoping.hindsight import HindsightScope
+from ipy_memory.scoping.modes import HindsightScope
 from ipy_memory.settings.resolve import hindsight_config, load_settings
 config = hindsight_config(load_settings("/nowhere", "/nowhere", {}, {"hindsight.apiUrl": sys.argv[1]}))
 backend = HindsightBackend(config, HindsightScope("omp"), Outbox(sys.argv[2]), session_id="s", clock=SystemClock(),

@@ -16,7 +16,7 @@ from ipy_memory.backends.mnemopi.store.write import RememberOptions, remember
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import EditRefusedError, MemoryNotFoundError, MemoryToolkitError
 from ipy_memory.own_files import state_path
-from ipy_memory.scoping.mnemopi import project_bank
+from ipy_memory.scoping.modes import project_bank
 from ipy_memory.session import MemorySession, open_session
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import BankNameError, BankNotFoundError
 from ipy_memory.explore.banks import banks
 from ipy_memory.explore.health import look_over
-from ipy_memory.scoping.mnemopi import mnemopi_scope
+from ipy_memory.scoping.modes import mnemopi_scope
 from ipy_memory.session import MemorySession, open_session
 from ipy_memory.settings.resolve import load_settings, mnemopi_config
 

@@ -16,7 +16,7 @@ from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
 from ipy_memory.errors import HindsightError, NotInitialisedError
 from ipy_memory.jscompat import dates
 from ipy_memory.model import RetainItem, ToolResult
-from ipy_memory.scoping.hindsight import hindsight_scope
+from ipy_memory.scoping.modes import hindsight_scope
 from ipy_memory.settings.resolve import hindsight_config, load_settings
 from tests.backends.hindsight.stub import StubServer
 from tests.conformance.kinds.tools import tool_answer

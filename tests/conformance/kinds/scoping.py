@@ -20,8 +20,7 @@ from ipy_memory.backends.mnemopi.legacy import legacy_banks
 from ipy_memory.clock import base36
 from ipy_memory.errors import BankNameError
 from ipy_memory.jscompat.strings import well_formed, wyhash
-from ipy_memory.scoping.hindsight import hindsight_scope
-from ipy_memory.scoping.mnemopi import BankScope, bank_path, bank_scope, mnemopi_scope, project_segment
+from ipy_memory.scoping.modes import BankScope, bank_path, bank_scope, hindsight_scope, mnemopi_scope, project_segment
 from ipy_memory.settings.resolve import (
     HindsightConfig,
     MnemopiConfig,

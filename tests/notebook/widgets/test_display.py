@@ -13,11 +13,10 @@ from ipy_memory.errors import MagicError, NoBackendError
 from ipy_memory.notebook.frontend import STATIC_VARIABLE
 from ipy_memory.notebook.widgets import display, panel
 from ipy_memory.notebook.widgets.display import WIDGET_VIEW
-from ipy_memory.notebook.widgets.memory_state import MemoryState
-from ipy_memory.notebook.widgets.memory_view import difference_html, facts_html
+from ipy_memory.notebook.widgets.memory import MemoryState, difference_html, facts_html
 from ipy_memory.notebook.widgets.page import page
-from ipy_memory.notebook.widgets.recall_state import RecallState
-from ipy_memory.notebook.widgets.reflect_state import ReflectState
+from ipy_memory.notebook.widgets.recall import RecallState
+from ipy_memory.notebook.widgets.retain import ReflectState
 from ipy_memory.notebook.widgets.views import view
 from ipy_memory.session import MemorySession, open_session
 from tests.notebook.pages import Reader

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ipy_memory.clock import FixedClock, FixedIds, ManualTimers
-from ipy_memory.notebook.widgets.banks_state import BanksState
 from ipy_memory.notebook.widgets.page import page
-from ipy_memory.notebook.widgets.recall_state import RecallState
-from ipy_memory.notebook.widgets.retain_state import LOOK_AGAIN_MS, RetainState
+from ipy_memory.notebook.widgets.recall import BanksState, RecallState
+from ipy_memory.notebook.widgets.retain import LOOK_AGAIN_MS, RetainState
 from ipy_memory.notebook.widgets.session_hub import Desk
 from ipy_memory.notebook.widgets.views import RetainView
 from ipy_memory.session import MemorySession, open_session

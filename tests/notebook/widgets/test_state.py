@@ -12,10 +12,9 @@ from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.explore.aging import consolidate_now
 from ipy_memory.explore.selection import invalidate_all
 from ipy_memory.model import Hit, RetainItem
-from ipy_memory.notebook.widgets.banks_state import BanksState
-from ipy_memory.notebook.widgets.memory_state import MemoryState
-from ipy_memory.notebook.widgets.recall_state import SAME_MOMENT, RecallState
-from ipy_memory.notebook.widgets.reflect_state import ReflectState
+from ipy_memory.notebook.widgets.memory import MemoryState
+from ipy_memory.notebook.widgets.recall import SAME_MOMENT, BanksState, RecallState
+from ipy_memory.notebook.widgets.retain import ReflectState
 from ipy_memory.notebook.widgets.session_hub import Desk
 from ipy_memory.notebook.widgets.state import PanelState, keyed
 from ipy_memory.session import MemorySession, open_session

@@ -8,13 +8,10 @@ import ipywidgets
 import pytest
 
 from ipy_memory.model import Failure, Receipt
-from ipy_memory.notebook.widgets.banks_state import BanksState
-from ipy_memory.notebook.widgets.memory_state import MemoryState
-from ipy_memory.notebook.widgets.memory_view import MemoryView
+from ipy_memory.notebook.widgets.memory import MemoryState, MemoryView
 from ipy_memory.notebook.widgets.parts import View
-from ipy_memory.notebook.widgets.recall_state import RecallState
-from ipy_memory.notebook.widgets.reflect_state import ReflectState
-from ipy_memory.notebook.widgets.retain_state import RetainState
+from ipy_memory.notebook.widgets.recall import BanksState, RecallState
+from ipy_memory.notebook.widgets.retain import ReflectState, RetainState
 from ipy_memory.notebook.widgets.views import BanksView, RecallView, ReflectView, RetainView, view
 from tests.notebook.widgets.conftest import HETZNER, POSTGRES, id_of
 

@@ -14,11 +14,11 @@ from ipy_memory.backends.mnemopi.store.extraction import (
     KG_PREDICATE,
     MAX_LENGTH,
     Extracted,
+    FactRows,
     extract_patterns,
     extract_relations,
     heuristic_facts,
 )
-from ipy_memory.backends.mnemopi.store.fact_rows import FactRows
 from ipy_memory.backends.mnemopi.store.graph import Graph
 from ipy_memory.clock import memory_id
 from ipy_memory.jscompat import dates

@@ -21,7 +21,7 @@ from ipy_memory.backends.mnemopi.db.connection import Connection
 from ipy_memory.errors import BankError, MemoryToolkitError
 from ipy_memory.jscompat.dates import iso
 from ipy_memory.own_files import create, make_folder
-from ipy_memory.scoping.mnemopi import name_by_folder, sanitise
+from ipy_memory.scoping.modes import name_by_folder, sanitise
 
 if TYPE_CHECKING:
     from pathlib import Path

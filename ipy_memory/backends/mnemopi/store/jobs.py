@@ -7,8 +7,13 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from ipy_memory.backends.mnemopi.embeddings.index import store_vectors
-from ipy_memory.backends.mnemopi.store.extraction import Extracted, heuristic_facts, parse_answer, plain_answer
-from ipy_memory.backends.mnemopi.store.fact_rows import FactRows
+from ipy_memory.backends.mnemopi.store.extraction import (
+    Extracted,
+    FactRows,
+    heuristic_facts,
+    parse_answer,
+    plain_answer,
+)
 from ipy_memory.errors import BankError, MemoryToolkitError
 from ipy_memory.jscompat.dates import iso
 from ipy_memory.jscompat.strings import trim

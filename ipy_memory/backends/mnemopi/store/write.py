@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ipy_memory.backends.mnemopi.db import rows
 from ipy_memory.backends.mnemopi.db.bank import AUTHOR_ID, AUTHOR_TYPE, Pending
 from ipy_memory.backends.mnemopi.store.delete import cascade_delete, trim
-from ipy_memory.backends.mnemopi.store.fact_rows import FactRows
+from ipy_memory.backends.mnemopi.store.extraction import FactRows
 from ipy_memory.backends.mnemopi.store.graph import Graph
 from ipy_memory.backends.mnemopi.store.jobs import read_facts
 from ipy_memory.clock import memory_id

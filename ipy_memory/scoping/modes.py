@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from ipy_memory.errors import BankNameError
 from ipy_memory.jscompat.strings import hash36, trim, units
 from ipy_memory.scoping import check_scoping
-from ipy_memory.scoping.project import resolve_path
+from ipy_memory.scoping.project import project_label, resolve_path
 
 if TYPE_CHECKING:
-    from ipy_memory.settings.resolve import MnemopiConfig
+    from ipy_memory.settings.resolve import HindsightConfig, MnemopiConfig
 
 DEFAULT_BANK = "default"
 BANK_FILE = "mnemopi.db"
@@ -127,3 +127,29 @@ def _limit(name: str) -> str:
     tail = hash36(name)
     head = name[: max(1, NAME_LIMIT - 1 - len(tail))].rstrip("-")
     return f"{head or 'bank'}-{tail}"
+
+
+DEFAULT_HINDSIGHT_BANK = "omp"
+
+
+@dataclass(frozen=True, slots=True)
+class HindsightScope:
+    """A bank and the tags in force; ``None`` where the mode has no tags."""
+
+    bank_id: str
+    retain_tags: tuple[str, ...] | None = None
+    recall_tags: tuple[str, ...] | None = None
+    tags_match: str | None = None
+
+
+def hindsight_scope(config: HindsightConfig, cwd: str, *, process_cwd: str | None = None) -> HindsightScope:
+    """Return the bank and tags of a directory (S-01 to S-05)."""
+    scoping = check_scoping(config.scoping)
+    base = "-".join(filter(None, (trim(config.bank_id_prefix), trim(config.bank_id or "") or DEFAULT_HINDSIGHT_BANK)))
+    if scoping == "global":
+        return HindsightScope(base)
+    label = project_label(cwd, process_cwd)
+    if scoping == "per-project":
+        return HindsightScope(f"{base}-{label}")
+    tags = (f"project:{label}",)
+    return HindsightScope(base, retain_tags=tags, recall_tags=tags, tags_match="any")

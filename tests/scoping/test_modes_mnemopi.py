@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ipy_memory.errors import BankNameError, SettingsError
 from ipy_memory.jscompat.strings import units
-from ipy_memory.scoping.mnemopi import (
+from ipy_memory.scoping.modes import (
     bank_path,
     bank_scope,
     check_bank_name,

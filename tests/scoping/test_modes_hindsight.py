@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ipy_memory.errors import SettingsError
-from ipy_memory.scoping.hindsight import HindsightScope, hindsight_scope
+from ipy_memory.scoping.modes import HindsightScope, hindsight_scope
 from ipy_memory.settings.resolve import Settings, hindsight_config
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from jupyter_client.manager import KernelManager
 
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.conversation import Message
-from ipy_memory.notebook import turn_writer
-from ipy_memory.notebook.turn_writer import TurnWriter
+from ipy_memory.notebook import recorder
+from ipy_memory.notebook.recorder import TurnWriter
 from ipy_memory.settings.resolve import Settings
 from tests.backends.hindsight.stub import StubServer, until
 from tests.notebook.test_recorder import transcripts
@@ -291,7 +291,7 @@ def test_retention_that_was_switched_off_is_not_forced_at_the_end() -> None:
 
 
 def test_a_full_queue_keeps_the_latest_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn_writer, "MOST_WAITING", 2)
+    monkeypatch.setattr(recorder, "MOST_WAITING", 2)
     session: Any = Conversation()
     writer = TurnWriter(session)
     for _ in range(50):

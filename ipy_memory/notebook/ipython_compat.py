@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Self
 
 from IPython.core.inputtransformer2 import TokenTransformBase
 
+from ipy_memory.errors import ScopedRecallError
+
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from IPython.core.interactiveshell import InteractiveShell
 
 NAMES = ("memory", "recall", "reflect", "retain")
@@ -133,3 +137,28 @@ def remove(shell: InteractiveShell) -> None:
     manager = shell.input_transformer_manager
     for transforms in (manager.cleanup_transforms, manager.line_transforms, manager.token_transformers):
         transforms[:] = [transform for transform in transforms if getattr(transform, "__module__", None) != __name__]
+
+
+_SHOWN = (ScopedRecallError,)
+
+
+def install_errors(shell: InteractiveShell) -> None:
+    """Show our groups of errors as our other errors, unless somebody else has a handler in the one place for it."""
+    if not shell.custom_exceptions:
+        shell.set_custom_exc(_SHOWN, _show)  # type: ignore[no-untyped-call]
+
+
+def remove_errors(shell: InteractiveShell) -> None:
+    """Take the handler out, if it is ours."""
+    if shell.custom_exceptions == _SHOWN:
+        shell.set_custom_exc((), None)  # type: ignore[no-untyped-call]
+
+
+def _show(
+    shell: InteractiveShell,
+    kind: type[ScopedRecallError],
+    error: ScopedRecallError,
+    _trace: TracebackType | None,
+    tb_offset: int | None = None,  # noqa: ARG001  IPython gives it by name
+) -> None:
+    shell._showtraceback(kind, error, error._render_traceback_())

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipy_memory.credentials import shapes, without_credentials
+from ipy_memory.credentials import for_memory, shapes, without_credentials, without_private
 from ipy_memory.errors import CredentialError, MagicError
 from ipy_memory.model import RetainItem
-from ipy_memory.privacy import for_memory, without_private
 from ipy_memory.redact import MARK, redact
 from tests.test_credentials import FREE, HELD
 

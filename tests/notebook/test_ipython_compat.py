@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.inputtransformer2 import TransformerManager
 
-from ipy_memory.notebook import input_transform
+from ipy_memory.notebook import ipython_compat
 
 
 class _Shell:
@@ -19,7 +19,7 @@ class _Shell:
 
 
 SHELL: Any = _Shell()
-input_transform.install(SHELL)
+ipython_compat.install(SHELL)
 MANAGER = SHELL.input_transformer_manager
 
 
@@ -92,8 +92,8 @@ def test_installing_twice_and_removing_leaves_the_shell_as_it_was() -> None:
     shell: Any = _Shell()
     manager = shell.input_transformer_manager
     before = (list(manager.cleanup_transforms), list(manager.line_transforms), list(manager.token_transformers))
-    input_transform.install(shell)
-    input_transform.install(shell)
+    ipython_compat.install(shell)
+    ipython_compat.install(shell)
     assert len(manager.token_transformers) == len(before[2]) + 1
-    input_transform.remove(shell)
+    ipython_compat.remove(shell)
     assert (manager.cleanup_transforms, manager.line_transforms, manager.token_transformers) == before
