@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from ipy_memory.backends.mnemopi.admin.vectors import Vectors
-    from ipy_memory.backends.mnemopi.embeddings.index import Reindexed
+    from ipy_memory.backends.mnemopi.embeddings.selection import Reindexed
     from ipy_memory.backends.mnemopi.recall.tracing import Trace
     from ipy_memory.backends.mnemopi.store.edit import Edited, Operation
     from ipy_memory.clock import Clock, IdSource, Timers

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ipy_memory.backends.hindsight.backend import HindsightBackend
     from ipy_memory.backends.mnemopi.admin.vectors import Vectors
-    from ipy_memory.backends.mnemopi.embeddings.index import Reindexed
+    from ipy_memory.backends.mnemopi.embeddings.selection import Reindexed
     from ipy_memory.backends.mnemopi.recall.tracing import Trace
     from ipy_memory.backends.mnemopi.session import MnemopiSession
     from ipy_memory.backends.mnemopi.store.delete import Emptied

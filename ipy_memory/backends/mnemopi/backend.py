@@ -13,7 +13,7 @@ from ipy_memory.backends.mnemopi.admin import vectors as vector_report
 from ipy_memory.backends.mnemopi.by_id import MemoriesById
 from ipy_memory.backends.mnemopi.consolidation.sleep import promote_before_trim
 from ipy_memory.backends.mnemopi.db import copies
-from ipy_memory.backends.mnemopi.embeddings.index import Reindexed, check_answers, fetch_for, reindex_banks
+from ipy_memory.backends.mnemopi.embeddings.selection import Reindexed, check_answers, fetch_for, reindex_banks
 from ipy_memory.backends.mnemopi.pool import READ, TOUCH, WRITE, OpenBanks, Target, alone, name_in_file
 from ipy_memory.backends.mnemopi.recall import query_terms, scoring
 from ipy_memory.backends.mnemopi.recall.candidates import DAMAGED

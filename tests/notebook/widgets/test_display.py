@@ -13,11 +13,11 @@ from ipy_memory.errors import MagicError, NoBackendError
 from ipy_memory.notebook.frontend import STATIC_VARIABLE
 from ipy_memory.notebook.widgets import display, panel
 from ipy_memory.notebook.widgets.display import WIDGET_VIEW
-from ipy_memory.notebook.widgets.memory import MemoryState, difference_html, facts_html
+from ipy_memory.notebook.widgets.memory import MemoryState
 from ipy_memory.notebook.widgets.page import page
 from ipy_memory.notebook.widgets.recall import RecallState
 from ipy_memory.notebook.widgets.retain import ReflectState
-from ipy_memory.notebook.widgets.views import view
+from ipy_memory.notebook.widgets.views import difference_html, facts_html, view
 from ipy_memory.session import MemorySession, open_session
 from tests.notebook.pages import Reader
 from tests.notebook.widgets.conftest import HETZNER, id_of

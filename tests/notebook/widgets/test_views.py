@@ -8,11 +8,11 @@ import ipywidgets
 import pytest
 
 from ipy_memory.model import Failure, Receipt
-from ipy_memory.notebook.widgets.memory import MemoryState, MemoryView
+from ipy_memory.notebook.widgets.memory import MemoryState
 from ipy_memory.notebook.widgets.parts import View
 from ipy_memory.notebook.widgets.recall import BanksState, RecallState
 from ipy_memory.notebook.widgets.retain import ReflectState, RetainState
-from ipy_memory.notebook.widgets.views import BanksView, RecallView, ReflectView, RetainView, view
+from ipy_memory.notebook.widgets.views import BanksView, MemoryView, RecallView, ReflectView, RetainView, view
 from tests.notebook.widgets.conftest import HETZNER, POSTGRES, id_of
 
 if TYPE_CHECKING:
