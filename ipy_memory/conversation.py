@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.jscompat import collation
+from ipy_memory.jscompat import strings
 from ipy_memory.jscompat import strings as js
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _texts(content: Any) -> list[str]:
 
 def has_substance(text: str) -> bool:
     """Tell whether the text holds at least one letter or number."""
-    return collation.has_letter_or_digit(js.pairs(text))
+    return strings.has_letter_or_digit(js.pairs(text))
 
 
 def strip_tags(text: str) -> str:

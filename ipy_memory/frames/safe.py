@@ -6,23 +6,21 @@ table library) is plain pandas again; :func:`safe` guards such a frame.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from functools import wraps
 from io import StringIO
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pandas import DataFrame, DatetimeTZDtype, ExcelWriter, Index, Series, StringDtype
+from pandas import DataFrame, Series
 from pandas.api.typing import Expanding, ExponentialMovingWindow, Rolling
 
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.frames.escape import escaped_page, escaped_value, visible
+from ipy_memory.frames.files import CONTAINERS, flat, for_workbook, write_workbook
 
 if TYPE_CHECKING:
     from ipy_memory.frames.styles import SafeStyler
-
 
 # These make plain pandas objects even of a subclass.
 _FRAME_METHODS = ("describe", "value_counts", "mode", "corr", "cov", "apply", "agg", "aggregate", "map")
@@ -253,70 +251,3 @@ def _refuse(what: str) -> NoReturn:
         f"{what} would turn memory text into markup.",
         hint="leave them out, or take the values out first: pandas.DataFrame(frame).to_html(...)",
     )
-
-
-CONTAINERS = (Mapping, list, tuple, set, frozenset)
-"""What a cell may hold besides a single value."""
-
-
-def _changed(frame: DataFrame, change: Callable[[Any], Any]) -> DataFrame:
-    """Return a frame with every cell changed that holds an object or a text; numbers and times keep their type."""
-    made = frame.copy()
-    for place, dtype in enumerate(frame.dtypes):
-        if dtype == "object" or isinstance(dtype, StringDtype):
-            made.isetitem(place, frame.iloc[:, place].map(change).array)
-    return made
-
-
-def flat(frame: DataFrame, kinds: Any) -> DataFrame:
-    """Return a frame with the containers of some kinds as JSON: few files can hold them."""
-    return _changed(frame, lambda value: _json(value) if isinstance(value, kinds) else value)
-
-
-def _json(value: Any) -> str:
-    plain = sorted(value, key=str) if isinstance(value, set | frozenset) else value
-    return json.dumps(plain, ensure_ascii=False, default=str)
-
-
-def for_workbook(frame: DataFrame) -> DataFrame:
-    """Return a frame with what a workbook can hold: times without a zone, no containers, no control characters."""
-    made = _changed(frame, _cell)
-    for place, dtype in enumerate(made.dtypes):
-        if isinstance(dtype, DatetimeTZDtype):
-            made.isetitem(place, made.iloc[:, place].dt.tz_convert("UTC").dt.tz_localize(None).array)
-    made.index, made.columns = _labels(made.index), _labels(made.columns)
-    return made
-
-
-def _labels(labels: Index[Any]) -> Index[Any]:
-    made = labels.map(lambda label: tuple(map(_cell, label)) if isinstance(label, tuple) else _cell(label))
-    return made.set_names([_cell(name) for name in labels.names])
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, CONTAINERS):
-        value = _json(value)
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(UTC).replace(tzinfo=None)
-    return visible(value) if isinstance(value, str) else value
-
-
-def write_workbook(write: Callable[..., Any], excel_writer: Any, sheet_name: str, **named: Any) -> None:
-    """Write a sheet in which no text is a formula: one that begins with ``=`` would be calculated when it is opened."""
-    if not isinstance(excel_writer, ExcelWriter):
-        options = {name: named.pop(name) for name in ("engine", "engine_kwargs", "storage_options") if name in named}
-        with ExcelWriter(excel_writer, **options) as writer:
-            write_workbook(write, writer, sheet_name, **named)
-        return
-    book = excel_writer.book
-    kept = {name: getattr(book, name) for name in ("strings_to_formulas", "strings_to_urls") if hasattr(book, name)}
-    try:
-        for name in kept:  # what XlsxWriter asks of a new sheet's workbook
-            setattr(book, name, False)
-        write(excel_writer, sheet_name=sheet_name, **named)
-    finally:
-        for name, value in kept.items():
-            setattr(book, name, value)
-    for cell in (cell for row in getattr(excel_writer.sheets[sheet_name], "iter_rows", tuple)() for cell in row):
-        if cell.data_type == "f":  # openpyxl
-            cell.data_type = "s"

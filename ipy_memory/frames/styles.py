@@ -11,7 +11,7 @@ from pandas.io.formats.style import Styler
 
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.frames.escape import css_text, escaped, escaped_value, latex_text, typst_text, visible
-from ipy_memory.frames.safe import CONTAINERS, for_workbook, write_workbook
+from ipy_memory.frames.files import CONTAINERS, for_workbook, write_workbook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

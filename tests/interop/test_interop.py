@@ -13,7 +13,7 @@ import pytest
 
 from ipy_memory.backends.mnemopi.admin.stats import FAILED, diagnose
 from ipy_memory.clock import FixedClock, FixedIds
-from ipy_memory.jscompat import collation
+from ipy_memory.jscompat import collation, strings
 from ipy_memory.jscompat import strings as js
 from tests.interop.conftest import QUERIES, SEED, Life
 from tests.interop.corpus import Source
@@ -188,10 +188,10 @@ def test_equal_scores_are_ordered_as_the_runtime_orders_texts(engine: Engine) ->
 def test_the_letters_are_those_of_the_runtime(engine: Engine) -> None:
     every = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
     for pattern, ours in (
-        (r"[\p{L}\p{N}_]", collation.is_word_character),
-        (r"[\p{L}\p{N}]", collation.has_letter_or_digit),
-        (r"\p{Lu}", collation.is_capital),
-        (r"\p{Ll}", collation.is_small),
+        (r"[\p{L}\p{N}_]", strings.is_word_character),
+        (r"[\p{L}\p{N}]", strings.has_letter_or_digit),
+        (r"\p{Lu}", strings.is_capital),
+        (r"\p{Ll}", strings.is_small),
     ):
         assert set(filter(ours, every)) == engine.characters(pattern)
     assert list(map(js.lower, every)) == engine.lower(every)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ipy_memory.jscompat import collation
+from ipy_memory.jscompat import strings
 from ipy_memory.jscompat import strings as js
 
 
@@ -177,7 +177,7 @@ class Intent:
 
 def tokenise(text: str) -> list[str]:
     """Return the lower-cased words of a text without the recall stop words, in order, repeats kept."""
-    return [token for token in collation.words(js.lower(text)) if token not in RECALL_STOP_WORDS]
+    return [token for token in strings.words(js.lower(text)) if token not in RECALL_STOP_WORDS]
 
 
 def synonyms(word: str) -> list[str]:

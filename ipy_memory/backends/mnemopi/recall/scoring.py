@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ipy_memory.backends.mnemopi.recall import query_terms
 from ipy_memory.backends.mnemopi.recall.query_terms import RECALL_STOP_WORDS
-from ipy_memory.jscompat import collation
+from ipy_memory.jscompat import strings
 from ipy_memory.jscompat import strings as js
 
 if TYPE_CHECKING:
@@ -100,9 +100,9 @@ class Document:
         end = 0
         while (start := text.find(within, end)) >= 0:
             end = start + len(within)
-            while start and collation.is_word_character(text[start - 1]):
+            while start and strings.is_word_character(text[start - 1]):
                 start -= 1
-            while end < size and collation.is_word_character(text[end]):
+            while end < size and strings.is_word_character(text[end]):
                 end += 1
             if text[start:end] in words:
                 return True
@@ -201,7 +201,7 @@ class _Index:
     def matching(self, document: Document) -> list[int]:
         """Return the places of the groups that match a text, in order."""
         found: set[str] = set()
-        for word in set(collation.words(document.text)):
+        for word in set(strings.words(document.text)):
             # A variant is a run of word characters, so where a text holds it, one of its words does.
             for size in self._sizes:
                 if size > len(word):

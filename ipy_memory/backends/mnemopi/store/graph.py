@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ipy_memory.backends.mnemopi.db import rows
 from ipy_memory.backends.mnemopi.db.rows import as_text
-from ipy_memory.jscompat import collation, dates
+from ipy_memory.jscompat import dates, strings
 from ipy_memory.jscompat import strings as js
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LINK_THRESHOLD = 0.35
 """How alike two memories must be to be tied together; also the weight of a shared time scope."""
 
-_TOKEN = re.compile(f"[{collation.WORD}-]+")
+_TOKEN = re.compile(f"[{strings.WORD}-]+")
 _SHORTEST_TOKEN = 3
 _STOP_WORDS = frozenset(
     ("the", "and", "for", "with", "that", "this", "from", "into", "onto", "about", "was", "were", "are", "is", "has")
@@ -187,7 +187,7 @@ _FACT_WINDOW = 4096
 _SHORTEST_PART = 3
 
 _SENTENCE_END = re.compile(r"[.!?]+")
-_WORD = re.compile(f"[{collation.WORD}]+")
+_WORD = re.compile(f"[{strings.WORD}]+")
 _PRONOUN = re.compile(r"\b(?:I|you|we|they|he|she|it|me|us|them|him|her)\b", re.ASCII | re.IGNORECASE)
 
 _LETTERS = re.compile(rf"[a-zA-Z{js.WHITESPACE}]+")
@@ -335,7 +335,7 @@ def _names(text: str) -> list[str]:
 
 
 def _is_name(word: str) -> bool:
-    return len(word) > 1 and collation.is_capital(word[0]) and all(map(collation.is_small, word[1:]))
+    return len(word) > 1 and strings.is_capital(word[0]) and all(map(strings.is_small, word[1:]))
 
 
 def _location(text: str) -> str | None:

@@ -13,7 +13,7 @@ from ipy_memory.backends.mnemopi.recall.single_bank import recall_enhanced
 from ipy_memory.backends.mnemopi.store.write import remember
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.conversation import has_substance
-from ipy_memory.jscompat import collation
+from ipy_memory.jscompat import strings
 from ipy_memory.jscompat import strings as js
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ EVERY = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <
 @pytest.mark.parametrize("word", NEWEST.values(), ids=NEWEST.keys())
 class TestNewest:
     def test_they_are_letters(self, word: str) -> None:
-        assert collation.words(f"a {word}b, {word}") == ["a", f"{word}b", word]
-        assert all(map(collation.is_word_character, word))
-        assert collation.has_letter_or_digit(f"! {word}")
+        assert strings.words(f"a {word}b, {word}") == ["a", f"{word}b", word]
+        assert all(map(strings.is_word_character, word))
+        assert strings.has_letter_or_digit(f"! {word}")
         assert has_substance(f"! {word}")
 
     def test_memories_in_them_are_found(self, word: str, tmp_path: Path) -> None:
@@ -51,18 +51,18 @@ def test_nothing_that_this_python_knows_is_lost_or_won() -> None:
     for char in EVERY:
         known = category(char)
         if known != "Cn":
-            assert collation.has_letter_or_digit(char) is (known[0] in "LN"), hex(ord(char))
-            assert collation.is_word_character(char) is (known[0] in "LN" or char == "_"), hex(ord(char))
+            assert strings.has_letter_or_digit(char) is (known[0] in "LN"), hex(ord(char))
+            assert strings.is_word_character(char) is (known[0] in "LN" or char == "_"), hex(ord(char))
         if known == "Cn":
             assert char.lower() == char
 
 
 def test_words_are_runs_of_word_characters() -> None:
-    assert [char for char in EVERY if collation.words(char) != [char] * collation.is_word_character(char)] == []
+    assert [char for char in EVERY if strings.words(char) != [char] * strings.is_word_character(char)] == []
 
 
 def test_newer_capitals_have_small_letters() -> None:
-    pairs = [(char, js.lower(char)) for char in EVERY if collation.is_capital(char) and js.lower(char) != char]
+    pairs = [(char, js.lower(char)) for char in EVERY if strings.is_capital(char) and js.lower(char) != char]
     assert len(pairs) >= 1_400
-    assert all(collation.is_small(small[0]) for _, small in pairs)
+    assert all(strings.is_small(small[0]) for _, small in pairs)
     assert js.lower("\U00010d50 ΑΣ \ua7cb") == "\U00010d70 ας \u0264"
