@@ -168,7 +168,7 @@ def asks_to_send(flags: Mapping[str, Any]) -> bool:
         A flag is without the one that it goes with.
     """
     if "yes" in flags:
-        raise MagicError("--yes goes with --drop_pending", hint="as in: %memory queue --drop_pending all --yes")
+        raise MagicError("--yes goes with --drop", hint="as in: %memory queue --drop all --yes")
     for name in ("unknown", "moved-from"):
         if name in flags and "resend" not in flags:
             raise MagicError(f"--{name} goes with --resend", hint=f"as in: %memory queue --resend --{name}")
@@ -206,12 +206,12 @@ def drop_pending(session: MemorySession, flags: Mapping[str, Any]) -> str:
         The yes is missing, or another flag is there.
     """
     if others := [name for name in flags if name not in {"drop", "yes"}]:
-        raise MagicError(f"--drop_pending and --{others[0]} exclude each other", hint="leave one of the two out")
+        raise MagicError(f"--drop and --{others[0]} exclude each other", hint="leave one of the two out")
     items = chosen_items(session, flags["drop"])
     if "yes" not in flags:
         raise MagicError(
-            f"this would drop_pending {_items_text(len(items))} for good, which no server is known to have",
-            hint=f"to do it: %memory queue --drop_pending {flags['drop']} --yes",
+            f"this would drop {_items_text(len(items))} for good, which no server is known to have",
+            hint=f"to do it: %memory queue --drop {flags['drop']} --yes",
         )
     dropped = drop(session, items)
     moving = (

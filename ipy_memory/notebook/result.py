@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.frames.build import cell, short, text_table
 from ipy_memory.frames.escape import escaped, visible
 from ipy_memory.frames.safe import SafeFrame, safe
+from ipy_memory.frames.tabular import cell, short, text_table
 from ipy_memory.jscompat import strings as js
 from ipy_memory.jscompat.dates import shown_stamp
 from ipy_memory.notebook.frontend import displayed, is_terminal, write_below

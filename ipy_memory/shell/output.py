@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from ipy_memory.commands.grammar import PROGRAM
 from ipy_memory.commands.table import SHELL
 from ipy_memory.errors import MemoryToolkitError
-from ipy_memory.frames.build import filled, text_table
 from ipy_memory.frames.escape import visible
+from ipy_memory.frames.tabular import filled, text_table
 from ipy_memory.jscompat import dates
 from ipy_memory.jscompat import strings as js
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.frames.build import text_table
 from ipy_memory.frames.escape import escaped, visible
+from ipy_memory.frames.tabular import text_table
 from ipy_memory.jscompat.dates import shown_stamp
 from ipy_memory.notebook.result import html_block, html_notes, html_table
 from ipy_memory.notebook.widgets.memory import MemoryState
