@@ -8,6 +8,7 @@
     ├── ToolInputError           a tool was called with wrong input
     ├── NoBackendError           no memory backend is chosen (or it is not configured)
     ├── NotInitialisedError      the chosen backend has no session state
+    ├── NotSupportedError        the backend in use has no such ability
     ├── RecallCancelled          a recall was cancelled by its token
     ├── BankError                something about one bank or its file
     │   ├── BankNameError        a name that no bank can have
@@ -115,6 +116,10 @@ class NoBackendError(MemoryToolkitError):
 
 class NotInitialisedError(MemoryToolkitError):
     """The chosen backend has no session state (R-16, R-17)."""
+
+
+class NotSupportedError(MemoryToolkitError):
+    """The backend in use does not support what was asked for."""
 
 
 class RecallCancelled(MemoryToolkitError):

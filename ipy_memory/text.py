@@ -12,7 +12,7 @@ from ipy_memory.jscompat.dates import minute_stamp
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ipy_memory.model import Hit
+    from ipy_memory.model import Hit, Memory
 
 NO_MEMORIES = "No relevant memories found."
 NO_REFLECTION = "No relevant information found to reflect on."
@@ -241,6 +241,24 @@ def address_id(url: str) -> str:
 def bare_id(given: str) -> str:
     """Return the id of what was given as an id or as its address."""
     return address_id(given) if is_address(given) else given
+
+
+def memory_page(memory: Memory) -> str:
+    """Return a memory as a page: a header with what is known of it, then the whole text (M-05)."""
+    known = {
+        "id": memory.id,
+        "bank": memory.bank,
+        "store": memory.store,
+        "source": memory.source,
+        "timestamp": memory.timestamp,
+        "created_at": memory.created_at,
+        "importance": None if memory.importance is None else js.number_text(memory.importance),
+        "veracity": memory.veracity,
+        "session_id": memory.session_id,
+        "metadata": js.json_text(memory.metadata) if memory.metadata else None,
+    }
+    header = "\n".join(f"{name}: {value}" for name, value in known.items() if value)
+    return f"---\n{header}\n---\n\n{memory.content}"
 
 
 def unreadable(url: str, backend: str) -> str:

@@ -13,15 +13,13 @@ from operator import index
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ipy_memory import text
-from ipy_memory.backends.base import SUPPORTED
+from ipy_memory.backends import registry
+from ipy_memory.backends.base import RecallRequest
 from ipy_memory.errors import MagicError, RecallCancelled, ToolInputError, safe_line
 from ipy_memory.model import Answer, RetainItem, ToolResult
 
 if TYPE_CHECKING:
-    from threading import Event
-
     from ipy_memory.backends.base import Backend
-    from ipy_memory.backends.mnemopi.recall.tracing import Trace
     from ipy_memory.clock import Clock
 
 log = logging.getLogger("ipy_memory")
@@ -36,7 +34,7 @@ class ToolSpec:
     summary: str
     description: str
     parameters: Mapping[str, Any]
-    backends: tuple[str, ...] = SUPPORTED
+    backends: tuple[str, ...] | None = None
     approval: str = "read"
     strict: bool = True
     load_mode: str = "discoverable"
@@ -139,7 +137,8 @@ def spec_for(name: str, backend: str) -> ToolSpec:
 
 def available(name: str, backend: str | None, *, api_url: str | None = None) -> bool:
     """Say whether a tool exists for a value of ``memory.backend``, and an address where it is asked (R-02, M-01)."""
-    return backend in SPECS[name].backends and not (backend == "hindsight" and api_url == "")
+    there = registry.names() if (own := SPECS[name].backends) is None else own
+    return backend in there and not (backend == "hindsight" and api_url == "")
 
 
 def select_tools(requested: Sequence[str] | None, *, backend: str, restricted: bool, xdev: bool) -> list[str]:
@@ -290,7 +289,7 @@ def create_tool(name: str, host: ToolHost, *, backend: str, api_url: str | None 
     if not available(name, backend, api_url=api_url):
         return None
     calls: Mapping[str, Callable[..., ToolResult]] = {
-        "recall": lambda query: run_recall(host, query),
+        "recall": lambda query: run_recall(host, RecallRequest(query)),
         "retain": lambda items: run_retain(host, as_items(items)),
         "reflect": lambda query, context=None: run_reflect(host, query, context),
         "memory_edit": host.edit_memory,
@@ -301,6 +300,36 @@ def create_tool(name: str, host: ToolHost, *, backend: str, api_url: str | None 
 def as_items(given: Iterable[Mapping[str, str]], context: str | None = None) -> list[RetainItem]:
     """Return the items of a checked retain input; ``context`` is for those that say none."""
     return [RetainItem(item["content"], item.get("context", context)) for item in given]
+
+
+def given_items(
+    items: str | RetainItem | Mapping[str, str] | Sequence[str | RetainItem | Mapping[str, str]],
+    context: str | None = None,
+) -> list[RetainItem]:
+    """Return what code gives to store, checked: a text, an item or a mapping, or a list of those.
+
+    Raises
+    ------
+    ToolInputError
+        There is nothing to store, or something else than an item.
+    """
+    listed = [items] if isinstance(items, str | RetainItem | Mapping) else items
+    if not isinstance(listed, Iterable):
+        check_input(RETAIN, {"items": listed})
+    wanted = [_given_item(item, context) for item in listed]
+    if not wanted:
+        check_input(RETAIN, {"items": wanted})
+    return wanted
+
+
+def _given_item(item: str | RetainItem | Mapping[str, str], context: str | None) -> RetainItem:
+    if isinstance(item, str):
+        item = RetainItem(item, context)
+    given = {"content": item.content, "context": item.context} if isinstance(item, RetainItem) else item
+    if isinstance(given, Mapping):
+        given = {name: value for name, value in given.items() if value is not None}
+    check_input(RETAIN, {"items": [given]})
+    return item if isinstance(item, RetainItem) else as_items([item], context)[0]
 
 
 def typed_items(typed: str, flags: Mapping[str, Any]) -> list[RetainItem]:
@@ -338,38 +367,24 @@ def typed_items(typed: str, flags: Mapping[str, Any]) -> list[RetainItem]:
     return as_items(given, context)
 
 
-def run_recall(
-    host: ToolHost,
-    query: str,
-    *,
-    backend: Backend | None = None,
-    limit: int | None = None,
-    touch: bool = True,
-    cancel: Event | None = None,
-    traces: list[Trace] | None = None,
-) -> ToolResult:
-    """Search memory: the recall tool (R-06, R-14, R-15).
-
-    ``backend``, ``limit``, ``touch`` and ``traces`` are for faces; the tool itself uses the session's own.
-    """
+def run_recall(host: ToolHost, request: RecallRequest, *, backend: Backend | None = None) -> ToolResult:
+    """Search memory: the recall tool (R-06, R-14, R-15); ``backend`` is for faces that ask another one."""
     backend = backend or host.live_backend()
-    answer = _logged(
-        "recall", backend, lambda: backend.recall(query, limit=limit, touch=touch, cancel=cancel, traces=traces)
-    )
+    answer = _logged("recall", backend, lambda: backend.recall(request))
     shown = (
         text.recall_text([backend.bullet(hit) for hit in answer.hits], host.clock.now_ms())
         if answer.hits
         else text.NO_MEMORIES
     )
-    return _result(host, query, shown, answer)
+    return _result(host, request.query, shown, answer)
 
 
 def run_reflect(
-    host: ToolHost, query: str, context: str | None = None, *, backend: Backend | None = None, touch: bool = True
+    host: ToolHost, query: str, context: str | None = None, *, backend: Backend | None = None, count: bool = True
 ) -> ToolResult:
     """Answer a question from memory: the reflect tool (F-02 to F-05)."""
     backend = backend or host.live_backend()
-    answer = _logged("reflect", backend, lambda: backend.reflect(query, context, touch=touch))
+    answer = _logged("reflect", backend, lambda: backend.reflect(query, context, count=count))
     return _result(host, query, answer.text if answer.text is not None else text.NO_REFLECTION, answer)
 
 

@@ -139,9 +139,9 @@ WIDER = (
     "tests/test_golden.py",
     "tests/backends/mnemopi",
     "tests/backends/hindsight",
-    "tests/test_session.py",
-    "tests/test_session_turns.py",
-    "tests/test_session_vectors.py",
+    "tests/session/test_memory_session.py",
+    "tests/session/test_turns.py",
+    "tests/session/test_vectors.py",
     "tests/explore",
     "tests/notebook",
 )

@@ -20,7 +20,7 @@ import pytest
 
 import ipy_memory
 from docs import magics
-from ipy_memory import MemorySession
+from ipy_memory import MemorySession, open_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -207,23 +207,24 @@ def test_the_readme_cells_run(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "the end", done.stdout
 
 
-def test_the_backend_of_the_page_is_a_backend() -> None:
-    from ipy_memory.backends.base import Backend, SessionHooks
-    from ipy_memory.model import RetainItem
+def test_the_backend_of_the_page_is_a_backend(tmp_path: Path) -> None:
+    from ipy_memory.backends import registry
 
     (source,) = _blocks(DOCS / "add-a-backend.md", "python")
-    room: dict[str, type] = {}
-    exec(source, room)
-    backend = room["ListBackend"]()
-    for name, verb in {**vars(Backend), **vars(SessionHooks)}.items():
-        if inspect.isfunction(verb) and not name.startswith("_"):
-            ours = inspect.signature(getattr(room["ListBackend"], name))
-            assert list(ours.parameters) == list(inspect.signature(verb).parameters), name
-    assert (backend.name, backend.retain_bank) == ("list", "list")
-    backend.retain([RetainItem("Deploys go to staging."), RetainItem("The API speaks JSON.")])
-    assert [hit.content for hit in backend.recall("DEPLOYS staging").hits] == ["Deploys go to staging."]
-    assert backend.reflect("json").text == "The API speaks JSON."
-    assert backend.bullet(backend.recall("json").hits[0]) == "- The API speaks JSON. (id: 1)"
+    assert len(source.splitlines()) <= 120
+    exec(source, {"__name__": "example"})
+    try:
+        with open_session("list", cwd=tmp_path, agent_dir=tmp_path, env={}) as session:
+            session.retain(["Deploys go to staging.", "The API speaks JSON."])
+            assert session.recall("DEPLOYS staging").text.endswith("- Deploys go to staging. (id: 0)")
+            assert session.reflect("json").text == "The API speaks JSON."
+            done = session.change("update", "1", content="The API speaks YAML.")
+            assert session.show("1").endswith("The API speaks YAML.")
+            session.undo(done)
+            assert session.memory("1").content == "The API speaks JSON."
+            assert session.scoping == "this process"
+    finally:
+        registry.unregister("list")
 
 
 def test_no_example_imports_what_is_not_public() -> None:

@@ -20,8 +20,10 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("jscompat", "own_files", "paths"),
     ("http", "redact", "model", "conversation"),
     ("frames", "credentials", "text"),
-    ("settings", "backends.no_hooks"),
+    ("settings",),
     ("scoping", "ranking"),
+    ("backends.trace",),
+    ("backends.base",),
     ("backends.mnemopi.config", "backends.mnemopi.legacy"),
     ("backends.mnemopi.db",),
     ("backends.mnemopi.embeddings",),
@@ -33,9 +35,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("backends.mnemopi.by_id",),
     ("backends.mnemopi.backend",),
     ("backends.mnemopi.session", "backends.hindsight"),
-    ("backends.base",),
+    ("backends.registry",),
     ("tools",),
-    ("session_turns",),
     ("session",),
     ("explore",),
     ("commands",),
@@ -97,8 +98,15 @@ def _imports(path: Path, *, run: bool = False) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
             module = ".".join([*base, *([node.module] if node.module else [])])
-            yield module
-            yield from (f"{module}.{alias.name}" for alias in node.names)
+            names = [f"{module}.{alias.name}" for alias in node.names]
+            if not all(_is_module(name) for name in names):
+                yield module  # something that the package itself holds
+            yield from names
+
+
+def _is_module(name: str) -> bool:
+    place = PACKAGE.parent.joinpath(*name.split("."))
+    return place.with_suffix(".py").is_file() or place.is_dir()
 
 
 def _name(path: Path) -> str:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipy_memory import tools
+from ipy_memory.backends.base import RecallRequest
 from ipy_memory.clock import FixedClock
 from ipy_memory.errors import RecallCancelled, ToolInputError
 from ipy_memory.model import Answer, Hit, Receipt, RetainItem, ToolResult
@@ -26,14 +27,14 @@ class _Backend:
         self.answer = answer or Answer()
         self.asked: list[Any] = []
 
-    def recall(self, query: str, **options: Any) -> Answer:
-        self.asked.append(query)
+    def recall(self, request: RecallRequest) -> Answer:
+        self.asked.append(request.query)
         if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
 
     def reflect(self, query: str, context: str | None = None, **options: Any) -> Answer:
-        return self.recall(query)
+        return self.recall(RecallRequest(query))
 
     def retain(self, items: Sequence[RetainItem]) -> Receipt:
         self.asked.append(list(items))

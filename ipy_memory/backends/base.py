@@ -1,336 +1,178 @@
-"""What a memory backend is: the verbs that every tool needs, and what only a session's life needs.
+"""What a memory backend is: the verbs of the tools, and a refusal as the default of all that only some can do.
 
-A further backend implements :class:`Backend` in a folder of its own and gets a line in :func:`resolve_backend`.
+A further backend subclasses :class:`Backend` in a folder of its own and is named in
+:mod:`ipy_memory.backends.registry`.  It overrides what it can do; every command then answers or refuses in one line.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
-from ipy_memory.errors import SettingsError
+from ipy_memory import text
+from ipy_memory.errors import MemoryToolkitError, NotSupportedError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from threading import Event
 
-    from ipy_memory.backends.hindsight.backend import HindsightBackend
-    from ipy_memory.backends.mnemopi.admin.vectors import Vectors
-    from ipy_memory.backends.mnemopi.embeddings.selection import Reindexed
-    from ipy_memory.backends.mnemopi.recall.tracing import Trace
-    from ipy_memory.backends.mnemopi.session import MnemopiSession
-    from ipy_memory.backends.mnemopi.store.delete import Emptied
-    from ipy_memory.backends.mnemopi.store.edit import Edited, Operation
+    from ipy_memory.backends.trace import Trace
     from ipy_memory.clock import Clock, IdSource, Timers
     from ipy_memory.conversation import Message
     from ipy_memory.credentials import Guard
     from ipy_memory.model import Answer, Embedder, Hit, Memory, Receipt, RetainItem, ToolResult
     from ipy_memory.settings.resolve import Settings
 
-SUPPORTED = ("hindsight", "mnemopi")
-"""The values of ``memory.backend`` for which the tools exist (R-02)."""
-
-TITLES: Mapping[str, str] = {"mnemopi": "Mnemopi", "hindsight": "Hindsight"}
+Operation = Literal["update", "forget", "invalidate"]
+Status = Literal["updated", "deleted", "invalidated", "not_found", "not_editable"]
 
 
-class Backend(Protocol):
-    """One session's way to its memory: about seven verbs."""
+@dataclass(frozen=True, slots=True)
+class RecallRequest:
+    """What a recall asks for.
 
-    name: str
+    ``limit`` overrides the configured one; ``count`` says whether recall counts are updated; ``cancel`` stops the
+    work from another thread; ``traces`` receives the accounts of a backend that gives any.
+    """
 
-    @property
-    def retain_bank(self) -> str:
-        """Name of the bank that is written."""
-        ...
-
-    def recall(
-        self,
-        query: str,
-        *,
-        limit: int | None = None,
-        touch: bool = True,
-        cancel: Event | None = None,
-        traces: list[Trace] | None = None,
-    ) -> Answer:
-        """Return the hits for a query, best first.
-
-        ``limit`` overrides the configured one; ``traces`` receives the accounts of a backend that gives any.
-        """
-        ...
-
-    def reflect(self, query: str, context: str | None = None, *, touch: bool = True) -> Answer:
-        """Return a synthesis; ``text`` is ``None`` where there is nothing to say."""
-        ...
-
-    def retain(self, items: Sequence[RetainItem]) -> Receipt:
-        """Store or queue items; never raises for a single failing item, the receipt names it."""
-        ...
-
-    def bullet(self, hit: Hit) -> str:
-        """Return the exact entry of a hit in the recall text."""
-        ...
-
-    def flush(self) -> object:
-        """Wait for everything that is under way or waiting; what the backend reports of it."""
-        ...
-
-    def status(self) -> Mapping[str, Any]:
-        """Return what a person wants to know: scope, banks, place, vectors; never a secret."""
-        ...
-
-    def close(self) -> None:
-        """Finish what is under way and let go of every file, thread and connection."""
-        ...
+    query: str
+    limit: int | None = None
+    count: bool = True
+    cancel: Event | None = None
+    traces: list[Trace] | None = None
 
 
-@runtime_checkable
-class Addressable(Protocol):
-    """What a backend whose memories have addresses offers beside the verbs."""
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change of a memory, as the user asks for it.
 
-    def memory(self, id: str, bank: str | None = None) -> Memory:  # noqa: A002  the name that recall shows
-        """Return one memory in full, or raise :class:`~ipy_memory.errors.MemoryNotFoundError`."""
-        ...
+    ``base`` is the text that was read before: the edit is refused if the memory has another one by now. ``force``
+    allows an update whose text is the memory's own cut preview, ``purge`` leaves no byte of a forgotten text in the
+    file, ``dry_run`` only says how it would go, and ``bank`` names one bank, in scope or not.
+    """
 
-    def page(self, id: str, bank: str | None = None) -> str:  # noqa: A002
-        """Return one memory as the page that :meth:`read` gives, also from a bank out of scope that is named."""
-        ...
-
-    def read(self, url: str) -> str:
-        """Return what ``memory://<id>`` shows (M-05)."""
-        ...
-
-    def edit(
-        self,
-        op: str,
-        id: str,  # noqa: A002
-        content: str | None = None,
-        importance: float | None = None,
-        replacement_id: str | None = None,
-    ) -> ToolResult:
-        """Carry out ``memory_edit`` (M-02 to M-04)."""
-        ...
+    op: Operation
+    id: str
+    content: str | None = None
+    importance: float | None = None
+    replacement_id: str | None = None
+    base: str | None = None
+    force: bool = False
+    purge: bool = False
+    dry_run: bool = False
+    bank: str | None = None
 
 
-@runtime_checkable
-class BankChoosing(Protocol):
-    """A backend that can be asked about another bank than the session's."""
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """How an edit went: where it happened, the memory as it was before, and what it wrote, for an undo.
 
-    def one_bank(self, name: str) -> Backend:
-        """Return a backend that reads just this bank and writes nothing."""
-        ...
+    ``along`` says for a forgotten memory how many rows of which table go with it, ``summaries`` which live summaries
+    of it stay: memories of their own, which still say what they were made from. ``path`` is the bank's file, ``undo``
+    what the backend needs to write the former values back.
+    """
 
-
-@runtime_checkable
-class Editable(Protocol):
-    """What a backend whose memories a person can mend offers beside the tool."""
-
-    def change(
-        self,
-        op: Operation,
-        id: str,  # noqa: A002
-        *,
-        content: str | None = None,
-        importance: float | None = None,
-        replacement_id: str | None = None,
-        base: str | None = None,
-        force: bool = False,
-        purge: bool = False,
-        dry_run: bool = False,
-        bank: str | None = None,
-    ) -> Edited:
-        """Edit with the safeguards of M-06; the answer can be handed to :meth:`undo`."""
-        ...
-
-    def undo(self, done: Edited, *, force: bool = False) -> bool:
-        """Undo an update or an invalidation; tell whether the memory was still there."""
-        ...
-
-
-@runtime_checkable
-class VectorKeeping(Protocol):
-    """A backend that keeps vectors beside its memories, which a person can look at and compute anew."""
-
-    def vectors(self) -> Vectors:
-        """Return which vectors the banks in scope hold, and what computes them; reads only."""
-        ...
-
-    def reindex_vectors(
-        self,
-        bank: str | None = None,
-        *,
-        missing_only: bool = False,
-        progress: Callable[[int, int], object] | None = None,
-    ) -> Sequence[Reindexed]:
-        """Compute vectors anew in the session's own banks, or in one that is named; each is copied first."""
-        ...
-
-    def fetch_model(self, env: Mapping[str, str]) -> str:
-        """Fetch the files of the configured local model; return what was done."""
-        ...
-
-
-@runtime_checkable
-class Commanded(Protocol):
-    """What a backend offers to a person's commands beside the agent's tools (M-07, M-08)."""
-
-    def search(self, query: str, limit: float | None = None) -> Mapping[str, Any]:
-        """Return what the search command answers."""
-        ...
-
-    def save(
-        self,
-        content: str,
-        *,
-        context: str | None = None,
-        importance: float | None = None,
-        source: str | None = None,
-        veracity: str | None = None,
-    ) -> Mapping[str, Any]:
-        """Store one memory as the save command does."""
-        ...
-
-    def describe(self) -> Mapping[str, Any]:
-        """Return the status command's answer."""
-        ...
-
-
-@runtime_checkable
-class Reporting(Protocol):
-    """A backend that tells a person how its banks are (M-08)."""
-
-    def stats(self) -> str:
-        """Return the stats table."""
-        ...
-
-    def diagnose(self) -> str:
-        """Return the diagnostics table."""
-        ...
-
-
-@runtime_checkable
-class Counting(Protocol):
-    """A backend that counts what is recalled, unless it is told not to."""
-
-    counting: bool
-
-
-@runtime_checkable
-class Retaining(Protocol):
-    """A backend that knows why its latest automatic retention failed; ``None`` where it did not."""
+    id: str
+    status: Status
+    bank: str | None = None
+    store: str | None = None
+    before: Memory | None = None
+    undo: Any = None
+    along: Mapping[str, int] = field(default_factory=dict)
+    summaries: tuple[str, ...] = ()
+    path: Path | None = None
 
     @property
-    def unretained(self) -> str | None:
-        """The reason, in words."""
-        ...
-
-
-class Prepared(Protocol):
-    """A first turn's block, prepared but not yet taken as done (A-03)."""
+    def text(self) -> str:
+        """The tool's exact sentence (M-04)."""
+        if self.bank is None or self.store is None:
+            return text.not_found_text(self.id)
+        if self.status == "not_editable":
+            return text.read_only_fact_text(self.id, self.bank)
+        if self.status == "not_found":
+            return text.not_found_text(self.id, self.bank, self.store)
+        return text.edited_text(self.id, self.status, self.bank, self.store)
 
     @property
-    def context(self) -> str | None:
-        """The block for the developer instructions."""
-        ...
+    def details(self) -> dict[str, str]:
+        """The tool's details: ``status``, and ``bank`` and ``store`` where they are known (M-04)."""
+        known = {"status": self.status, "bank": self.bank, "store": self.store}
+        return {name: value for name, value in known.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """What a clear did (A-11): the bank files that are empty now, the copies made first, and what it did not touch."""
+
+    emptied: tuple[Path, ...] = ()
+    copies: tuple[Path, ...] = ()
+    warning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reindexed:
+    """What a reindex did to one bank: how many vectors it stored, and the copy that was made before."""
+
+    bank: str
+    stored: int
+    copy: Path
+
+
+@dataclass(frozen=True, slots=True)
+class StoredModel:
+    """The vectors that one model made: how many, and of how many numbers (``None``: it cannot be read)."""
+
+    model: str
+    count: int
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BankVectors:
+    """The vectors of one bank.
+
+    ``memories`` counts those that vectors are made of (live, not blank), ``covered`` those of them that have one of
+    the model in use, or of any where none is in use.
+    """
+
+    bank: str
+    memories: int
+    covered: int
+    models: tuple[StoredModel, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """What vectors do in a session: whether they are in use, and those that the banks in scope hold.
+
+    ``summary`` is the state in one line, with how many memories have a vector where some have none.
+    """
+
+    state: str
+    summary: str
+    banks: tuple[BankVectors, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FirstTurn:
+    """The block for a session's first turn, prepared but not yet taken as done (A-03, A-05)."""
+
+    context: str | None
+    take: Callable[[], bool]
 
     def commit(self) -> bool:
-        """Take it as done; ``False`` when the session has moved on meanwhile."""
-        ...
+        """Take it as done; ``False`` when the session has moved on."""
+        return self.take()
 
 
-class SessionHooks(Protocol):
-    """What a backend does in the life of a session beside its tools."""
-
-    def start(self) -> None:
-        """Begin the session: what must happen before its first turn."""
-        ...
-
-    def prepare_first_turn(self, prompt: str, messages: Sequence[Message]) -> Prepared | None:
-        """Recall for the first turn, or ``None`` when there is nothing to do."""
-        ...
-
-    def end_turn(self, messages: Sequence[Message]) -> None:
-        """Apply the retention cadence at the end of a turn; never raises."""
-        ...
-
-    def force_retain(self, messages: Sequence[Message]) -> None:
-        """Retain what is not yet retained, whatever the cadence."""
-        ...
-
-    def context(self, recalled: str | None = None) -> str:
-        """Return the cached blocks; ``recalled`` stands for the recall block while it is not yet taken as done."""
-        ...
-
-    def instructions(self, recalled: str | None = None) -> str:
-        """Return the developer instructions with the blocks of :meth:`context`."""
-        ...
-
-    def compaction(self, messages: Sequence[Message]) -> str | None:
-        """Return the text to add before a compaction."""
-        ...
-
-    def enqueue(self, messages: Sequence[Message]) -> None:
-        """Force retention and consolidation (A-12)."""
-        ...
-
-    def finish(self, messages: Sequence[Message]) -> None:
-        """End the session: leave behind what its end leaves behind, and close."""
-        ...
-
-
-class LivingBackend(Backend, SessionHooks, Protocol):
-    """A backend that lives a session: what :func:`resolve_backend` gives."""
-
-
-@runtime_checkable
-class Parental(Protocol):
-    """A backend that can be shared with a sub-agent's session."""
-
-    def child(self, session_id: str, cwd: str) -> LivingBackend:
-        """Return the alias of a sub-agent's session (S-12)."""
-        ...
-
-
-@runtime_checkable
-class Movable(Protocol):
-    """A backend whose session can come to other banks while it lives."""
-
-    def move(self, settings: Settings, agent_dir: str, cwd: str, messages: Sequence[Message]) -> bool:
-        """Go on in another folder: the conversation so far stays with the old banks; tell whether they are others."""
-        ...
-
-    def begin_after(self, messages: Sequence[Message]) -> None:
-        """Leave a conversation so far to the banks that hold it already."""
-        ...
-
-
-@runtime_checkable
-class FileKeeping(Protocol):
-    """A backend whose banks are files of this machine, which can be cleared (A-11)."""
-
-    def clear_files(self, *, rescued: Sequence[str] = ()) -> list[Path]:
-        """Return the bank files that :meth:`clear` would empty."""
-        ...
-
-    def clear(self, *, rescued: Sequence[str] = (), backup: bool = True) -> Emptied:
-        """Empty the files, after a copy of each, and begin again, as a session does that has stored nothing yet."""
-        ...
-
-
-@runtime_checkable
-class Detachable(Protocol):
-    """A backend whose banks stay on a server: clearing drops the local state only (A-11)."""
-
-    def clear(self) -> str:
-        """Send what waits and drop the local state; return the warning that the server's bank stays."""
-        ...
-
-
-class Surroundings(Protocol):
+@dataclass(frozen=True, slots=True)
+class SessionContext:
     """What a backend is made from: a session's settings, place, time and ids.
 
     ``started`` is the session's beginning as a time stamp, ``resumed`` whether another process began it,
-    ``notify`` tells the user something, ``outgoing`` is called with what is about to be sent, and ``backend`` is the
-    state that the session uses now.
+    ``notify`` tells the user something, ``outgoing`` is called with what is about to be sent, and ``owns`` says
+    whether the session still uses a backend.
     """
 
     settings: Settings
@@ -344,128 +186,245 @@ class Surroundings(Protocol):
     started: str
     resumed: bool
     outgoing: Guard
-    backend: LivingBackend | None
-
-    def notify(self, level: str, message: str, source: str, hint: str = "") -> None:
-        """Tell the user something."""
-        ...
-
-
-def resolve_backend(
-    session: Surroundings,
-    *,
-    embedder: Embedder | None = None,
-    completion: Callable[[str], str | None] | None = None,
-) -> LivingBackend | None:
-    """Return the backend that the settings choose, or ``None``; nothing is opened, made or sent yet."""
-    chosen = session.settings.get("memory.backend")
-    if chosen == "mnemopi":
-        return _mnemopi(session, embedder, completion)
-    if chosen == "hindsight" and (session.settings.get("hindsight.apiUrl") or "").strip():
-        return _hindsight(session)
-    return None
+    notify: Callable[..., None]
+    owns: Callable[[Backend], bool]
+    embedder: Embedder | None = None
+    completion: Callable[[str], str | None] | None = None
 
 
-def follow_settings(
-    session: Surroundings,
-    settings: Settings,
-    messages: Sequence[Message],
-    *,
-    embedder: Embedder | None = None,
-    completion: Callable[[str], str | None] | None = None,
-) -> bool:
-    """Let a session's backend work under changed settings from its next call on; tell whether its banks are others now.
+class Backend:
+    """One session's way to its memory.
 
-    Raises
-    ------
-    SettingsError
-        The session cannot change them while it lives; nothing has changed.
+    The verbs of the tools must be overridden: :attr:`retain_bank`, :meth:`recall`, :meth:`reflect` and
+    :meth:`retain`.  All else has a default: it does nothing, or refuses.
+
+    Attributes
+    ----------
+    name : str
+        The value of ``memory.backend`` that chooses it.
+    title : str
+        Its name in sentences.
+    counting : bool
+        Whether recalls are counted; off while memory is paused.
+    addressable : bool
+        Whether its memories can be read by the ids that recall shows.
+    movable : bool
+        Whether its settings can change while the session lives; not in a sub-agent's session, or a read-only one.
+    detaches : bool
+        Whether clearing drops the session's state and leaves the banks alone.
     """
-    backend = session.backend
-    if backend is None or backend.name != settings.get("memory.backend"):
-        return False  # which backend is chosen is read at each call
-    if not isinstance(backend, Movable):
-        raise SettingsError(
-            "this session is bound to its banks and settings", hint="change those of the session that it belongs to"
+
+    name = ""
+    title = ""
+    counting = True
+    addressable = False
+    movable = True
+    detaches = False
+
+    # ---- the tools' verbs
+
+    @property
+    def retain_bank(self) -> str:
+        """Name of the bank that is written."""
+        raise NotImplementedError
+
+    def recall(self, request: RecallRequest) -> Answer:
+        """Return the hits for a query, best first."""
+        raise NotImplementedError
+
+    def reflect(self, query: str, context: str | None = None, *, count: bool = True) -> Answer:
+        """Return a synthesis; ``text`` is ``None`` where there is nothing to say."""
+        raise NotImplementedError
+
+    def retain(self, items: Sequence[RetainItem]) -> Receipt:
+        """Store or queue items; never raises for a single failing item, the receipt names it."""
+        raise NotImplementedError
+
+    def bullet(self, hit: Hit) -> str:
+        """Return the entry of a hit in the recall text."""
+        return text.mnemopi_bullet(hit)
+
+    def flush(self) -> object:
+        """Wait for everything that is running or pending; return what the backend reports of it."""
+        return None
+
+    def status(self) -> Mapping[str, Any]:
+        """Return scope, banks, place and vectors by name; never a secret."""
+        return {}
+
+    def close(self) -> None:
+        """Finish what is running and release every file, thread and connection."""
+
+    # ---- memories by id
+
+    def memory(self, id: str, bank: str | None = None) -> Memory:  # noqa: A002, ARG002  the name that recall shows
+        """Return one memory in full.
+
+        Raises
+        ------
+        MemoryNotFoundError
+            There is none of this id in scope, or in the bank that is named.
+        """
+        raise self.refusal("reading a memory by its id")
+
+    def page(self, id: str, bank: str | None = None) -> str:  # noqa: A002
+        """Return one memory as a page, also from a bank out of scope that is named."""
+        return text.memory_page(self.memory(id, bank))
+
+    def read(self, url: str) -> str:
+        """Return what ``memory://<id>`` shows (M-05)."""
+        memory_id = text.address_id(url)
+        if not self.addressable or memory_id in ("", "root"):
+            raise MemoryToolkitError(text.unreadable(url, self.name), hint="%memory browse lists ids")
+        return self.page(memory_id)
+
+    def edit(self, edit: Edit) -> ToolResult:  # noqa: ARG002
+        """Carry out the ``memory_edit`` tool (M-02 to M-04)."""
+        raise self.refusal("memory_edit")
+
+    def change(self, edit: Edit) -> Edited:  # noqa: ARG002
+        """Edit with the safeguards of a user's command (M-06); the answer can be given to :meth:`undo`."""
+        raise self.refusal("editing")
+
+    def undo(self, done: Edited, *, force: bool = False) -> bool:  # noqa: ARG002
+        """Undo an update or an invalidation; return whether the memory was still there."""
+        raise self.refusal("editing")
+
+    # ---- the session's banks
+
+    def one_bank(self, name: str) -> Backend:
+        """Return a backend that reads just this bank and writes nothing."""
+        if name == self.retain_bank:
+            return self
+        raise self.refusal("asking one bank by name")
+
+    def follow(self, context: SessionContext, messages: Sequence[Message]) -> bool:  # noqa: ARG002
+        """Work under changed settings from the next call on; return whether the banks are others now.
+
+        Raises
+        ------
+        SettingsError
+            The session cannot change them while it lives; nothing has changed.
+        """
+        if not self.movable:
+            raise SettingsError(
+                "this session is bound to its banks and settings", hint="change those of the session that it belongs to"
+            )
+        return False
+
+    def move(self, context: SessionContext, messages: Sequence[Message]) -> bool:  # noqa: ARG002
+        """Go on in another folder: the conversation so far stays with the old banks; return whether they changed."""
+        return False
+
+    def begin_after(self, messages: Sequence[Message]) -> None:
+        """Leave a conversation so far to the banks that hold it already."""
+
+    def clear_files(self, *, rescued: Sequence[str] = ()) -> list[Path]:  # noqa: ARG002
+        """Return the bank files that :meth:`clear` would empty; none where the banks are elsewhere."""
+        return []
+
+    def clear(self, *, rescued: Sequence[str] = (), backup: bool = True) -> Cleared:  # noqa: ARG002
+        """Clear the session's memory (A-11)."""
+        raise MemoryToolkitError(
+            "This session clears nothing: it is a sub-agent's, or only reads.",
+            hint="clear from the session that writes",
         )
-    if backend.name == "mnemopi":
-        return cast("MnemopiSession", backend).follow(
-            _mnemopi(session, embedder, completion, settings=settings), messages
-        )
-    if backend.name == "hindsight":
-        from ipy_memory.backends.hindsight.bank import follow
 
-        return follow(cast("HindsightBackend", backend), settings, session.cwd)
-    return False
+    def child(self, session_id: str, cwd: str) -> Backend | None:  # noqa: ARG002
+        """Return the backend of a sub-agent's session on this one's banks (S-12); ``None`` where there is none."""
+        return None
 
+    # ---- vectors, reports, the agent's memory command
 
-def _mnemopi(
-    session: Surroundings,
-    embedder: Embedder | None,
-    completion: Callable[[str], str | None] | None,
-    *,
-    settings: Settings | None = None,
-) -> MnemopiSession:
-    from ipy_memory.backends.mnemopi.config import engine_config
-    from ipy_memory.backends.mnemopi.embeddings.selection import choose
-    from ipy_memory.backends.mnemopi.pool import OpenBanks
-    from ipy_memory.backends.mnemopi.session import MnemopiSession
-    from ipy_memory.backends.mnemopi.store.llm import configured_completion
-    from ipy_memory.own_files import state_path
-    from ipy_memory.paths import check_path
-    from ipy_memory.scoping.modes import mnemopi_scope
-    from ipy_memory.settings.resolve import mnemopi_config
+    def vectors(self) -> Vectors | None:
+        """Return which vectors the banks in scope hold; ``None`` where the backend shows none."""
+        return None
 
-    config = mnemopi_config(settings or session.settings, session.agent_dir, session.cwd)
-    check_path(config.db_path, "mnemopi.dbPath")
-    engine = engine_config(
-        session.env,
-        proactive_linking=config.proactive_linking,
-        no_embeddings=config.no_embeddings,
-        polyphonic_recall=config.polyphonic_recall,
-        enhanced_recall=config.enhanced_recall,
-    )
-    banks = OpenBanks(
-        clock=session.clock,
-        ids=session.ids,
-        config=engine,
-        copies=state_path(session.agent_dir, "copies"),
-        choice=choose(config, session.env, embedder, off=engine.no_embeddings, outgoing=session.outgoing),
-        completion=completion or configured_completion(config),
-        notify=session.notify,
-    )
-    scope = mnemopi_scope(config, session.cwd)
-    home = session.env.get("HOME", "")
-    return MnemopiSession(
-        config,
-        scope,
-        banks,
-        cwd=session.cwd,
-        session_id=session.session_id,
-        home=home,
-        token_limit=lambda: session.settings.get("mnemopi.injectionTokenLimit") or 0,
-    )
+    def reindex_vectors(
+        self,
+        bank: str | None = None,  # noqa: ARG002
+        *,
+        missing_only: bool = False,  # noqa: ARG002
+        progress: Callable[[int, int], object] | None = None,  # noqa: ARG002
+    ) -> Sequence[Reindexed]:
+        """Compute vectors again in the session's own banks, or in one that is named; each is copied first."""
+        raise self.no_vectors()
 
+    def fetch_model(self, env: Mapping[str, str]) -> str:  # noqa: ARG002
+        """Fetch the files of the configured local model; return what was done."""
+        raise self.no_vectors()
 
-def _hindsight(session: Surroundings) -> LivingBackend:
-    from ipy_memory.backends.hindsight.backend import HindsightBackend
-    from ipy_memory.backends.hindsight.outbox import Outbox
-    from ipy_memory.scoping.modes import hindsight_scope
-    from ipy_memory.settings.resolve import hindsight_config
+    def stats(self) -> str:
+        """Return the stats table (M-08)."""
+        raise self.refusal("statistics")
 
-    config = hindsight_config(session.settings)
-    made = HindsightBackend(
-        config,
-        hindsight_scope(config, session.cwd),
-        Outbox(session.agent_dir),
-        session_id=session.session_id,
-        clock=session.clock,
-        ids=session.ids,
-        timers=session.timers,
-        notify=session.notify,
-        outgoing=session.outgoing,
-        started=session.started,
-        resumed=session.resumed,
-    )
-    made.owned = lambda: session.backend is made
-    return made
+    def diagnose(self) -> str:
+        """Return the diagnostics table (M-08)."""
+        raise self.refusal("diagnostics")
+
+    def search(self, query: str, limit: float | None = None) -> Mapping[str, Any] | None:  # noqa: ARG002
+        """Return what the agent's search command answers (M-07); ``None`` where it has no such command."""
+        return None
+
+    def save(
+        self,
+        content: str,  # noqa: ARG002
+        *,
+        context: str | None = None,  # noqa: ARG002
+        importance: float | None = None,  # noqa: ARG002
+        source: str | None = None,  # noqa: ARG002
+        veracity: str | None = None,  # noqa: ARG002
+    ) -> Mapping[str, Any] | None:
+        """Store one memory as the agent's save command does (M-07); ``None`` where it has no such command."""
+        return None
+
+    def describe(self) -> Mapping[str, Any] | None:
+        """Return the answer of the agent's status command (M-08); ``None`` where it has no such command."""
+        return None
+
+    # ---- the session's turns
+
+    @property
+    def unretained(self) -> str | None:
+        """Why the latest automatic retention failed; ``None`` where it did not."""
+        return None
+
+    def start(self) -> None:
+        """Begin the session: what must happen before its first turn."""
+
+    def prepare_first_turn(self, prompt: str, messages: Sequence[Message]) -> FirstTurn | None:  # noqa: ARG002
+        """Recall for the first turn, or return ``None`` when there is nothing to do."""
+        return None
+
+    def end_turn(self, messages: Sequence[Message]) -> None:
+        """Apply the retention cadence at the end of a turn; never raises."""
+
+    def force_retain(self, messages: Sequence[Message]) -> None:
+        """Retain what is not yet retained, regardless of the cadence."""
+
+    def context(self, recalled: str | None = None) -> str:  # noqa: ARG002
+        """Return the cached blocks; ``recalled`` replaces the recall block while it is not yet taken as done."""
+        return ""
+
+    def instructions(self, recalled: str | None = None) -> str:
+        """Return the developer instructions with the blocks of :meth:`context`."""
+        return self.context(recalled)
+
+    def compaction(self, messages: Sequence[Message]) -> str | None:  # noqa: ARG002
+        """Return the text to add before a compaction."""
+        return None
+
+    def enqueue(self, messages: Sequence[Message]) -> None:
+        """Force retention and consolidation (A-12)."""
+
+    def finish(self, messages: Sequence[Message]) -> None:  # noqa: ARG002
+        """End the session: store what its end stores, and close."""
+        self.close()
+
+    def no_vectors(self) -> NotSupportedError:
+        """Return the error that says why vectors cannot be looked at or computed here."""
+        return self.refusal("vectors")
+
+    def refusal(self, what: str, hint: str = "recall shows all there is") -> NotSupportedError:
+        """Return the error that says what this backend does not support."""
+        return NotSupportedError(f"{self.title or self.name} does not support {what}.", hint=hint)

@@ -125,13 +125,18 @@ class Command:
     arity: Arity = Arity.NOTHING
     flags: tuple[Flag, ...] = ()
     one: str = "word"
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] | Callable[[], tuple[str, ...]] = ()
     instead: tuple[str, ...] = ()
     in_shell: bool = False
     in_magic: bool = True
     stdin: bool = False
     alone: bool = False
     forms: tuple[str, ...] = ()
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The words that the argument can be; none where it is free."""
+        return self.choices() if callable(self.choices) else self.choices
 
     @property
     def magic(self) -> str:
@@ -377,8 +382,8 @@ def check(command: Command, parsed: Parsed) -> None:
         words = parsed.text.split()
         if len(words) != 1:
             raise MagicError(f"{called} takes one {command.one}", hint=hint)
-        if command.choices:
-            one_of(f"the {command.one}", words[0], command.choices, f"; {hint}")
+        if options := command.options:
+            one_of(f"the {command.one}", words[0], options, f"; {hint}")
     if command.arity is Arity.TEXT and not parsed.given:
         raise MagicError(f"{called} needs a text", hint=f"type it after {called}, or see {called} -h")
 

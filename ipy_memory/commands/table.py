@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipy_memory.backends.base import SUPPORTED
+from ipy_memory.backends import registry
 from ipy_memory.commands.grammar import (
     Arity,
     Command,
@@ -20,7 +20,12 @@ from ipy_memory.settings.table import SCOPINGS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-BACKENDS = (*SUPPORTED, "off")
+
+def backends() -> tuple[str, ...]:
+    """Return what ``memory.backend`` can be chosen to be, a backend that was registered too."""
+    return (*registry.names(), "off")
+
+
 """What a session can choose; the agent knows further backends, which have no tools."""
 
 PANELS = ("recall", "banks", "memory", "retain", "reflect")
@@ -337,12 +342,12 @@ _SERVER = (
 _ADMIN = (
     Command(
         "use",
-        "|".join(BACKENDS),
+        "|".join(backends()),
         "Choose the memory backend for this notebook: a Hindsight server, the local banks (mnemopi), or none.",
         Group.ADMIN,
         Arity.WORD,
         one="backend",
-        choices=BACKENDS,
+        choices=backends,
     ),
     Command(
         "scope",

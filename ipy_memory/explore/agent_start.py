@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from ipy_memory.backends.mnemopi.backend import MnemopiBackend
-    from ipy_memory.backends.mnemopi.recall.tracing import Trace
+    from ipy_memory.backends.trace import Trace
     from ipy_memory.model import ToolResult
     from ipy_memory.session import MemorySession
 

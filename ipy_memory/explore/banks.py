@@ -167,5 +167,5 @@ def open_bank_file(path: str | os.PathLike[str], **surroundings: Any) -> MemoryS
         )
     session = open_session("mnemopi", database=file, settings={"mnemopi.scoping": "global"}, **surroundings)
     whole = cast("MnemopiBackend", session.backend)
-    session.backend = whole.one_file(file)  # type: ignore[assignment]
+    session.backend = whole.one_file(file)
     return session

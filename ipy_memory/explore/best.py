@@ -7,19 +7,46 @@ from typing import TYPE_CHECKING
 
 from ipy_memory import text
 from ipy_memory.backends.mnemopi.recall.best import BestHit, best_recall
-from ipy_memory.errors import BankError
+from ipy_memory.errors import BankError, MemoryToolkitError
+from ipy_memory.explore.agent_start import recall_as_agent_start
 from ipy_memory.explore.local import chosen_targets, local_backend, readable
 from ipy_memory.model import ToolResult
+from ipy_memory.ranking import RANKINGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from threading import Event
 
+    from ipy_memory.backends.base import RecallRequest
     from ipy_memory.model import Hit
     from ipy_memory.session import MemorySession
 
 NOTE = "Ranked by best, which the agent does not use: without --ranking best you see what the agent sees."
 _WORDS = 6
+
+
+def ranked_recall(
+    session: MemorySession, request: RecallRequest, *, bank: str | None, ranking: str, at_start: bool
+) -> ToolResult:
+    """Answer a recall otherwise than the agent does now: by another ranking, or as after its next start.
+
+    Raises
+    ------
+    MemoryToolkitError
+        There is no such ranking, or the two exclude each other.
+    """
+    if ranking not in RANKINGS:
+        raise MemoryToolkitError(f"There is no ranking {ranking!r}.", hint=f"choose one of {', '.join(RANKINGS)}")
+    if not at_start:
+        return best(session, request.query, limit=request.limit, bank=bank, cancel=request.cancel)
+    if ranking == "best" or bank is not None:
+        raise MemoryToolkitError(
+            "As at the agent's start only the agent's own recall answers, over its whole scope.",
+            hint="leave out the bank and the ranking",
+        )
+    return recall_as_agent_start(
+        session, request.query, limit=request.limit, cancel=request.cancel, traces=request.traces
+    )
 
 
 def best(

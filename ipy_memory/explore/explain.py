@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.backends.mnemopi.recall.tracing import Step
+from ipy_memory.backends.trace import Step
 from ipy_memory.explore.why import words_of
 from ipy_memory.model import ScoreParts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ipy_memory.backends.mnemopi.recall.tracing import Candidate, Trace
+    from ipy_memory.backends.trace import Candidate, Trace
     from ipy_memory.frames.build import DataFrame
     from ipy_memory.model import Hit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipy_memory.backends.base import TITLES
+from ipy_memory.backends import registry
 from ipy_memory.backends.hindsight.backend import HindsightBackend
 from ipy_memory.backends.hindsight.subagent import HindsightAlias
 from ipy_memory.backends.mnemopi.backend import MnemopiBackend
@@ -27,7 +27,7 @@ def local_backend(session: MemorySession, what: str) -> MnemopiBackend:
     if isinstance(backend, MnemopiBackend):
         return backend
     raise MemoryToolkitError(
-        f"{TITLES[backend.name]} keeps no local banks, which {what} needs.",
+        f"{registry.title(backend.name)} keeps no local banks, which {what} needs.",
         hint="choose the local engine with `%memory use mnemopi`",
     )
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ipy_memory.backends.base import RecallRequest
 from ipy_memory.backends.mnemopi.admin.stats import shown_path
 from ipy_memory.backends.mnemopi.backend import MnemopiBackend
 from ipy_memory.backends.mnemopi.pool import READ
@@ -133,7 +134,9 @@ def _looked_into(
         count = _count(backend, target)
     if not count:
         return None
-    hits = 0 if query is None else len(backend.one_bank(target.name).recall(query, limit=limit, touch=False).hits)
+    hits = (
+        0 if query is None else len(backend.one_bank(target.name).recall(RecallRequest(query, limit, count=False)).hits)
+    )
     return Nearby(target.name, folder, count, hits)
 
 

@@ -6,6 +6,7 @@ import math
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.backends.base import RecallRequest
 from ipy_memory.backends.hindsight import parsing
 from ipy_memory.backends.hindsight.admin import BANKS_A_PAGE
 from ipy_memory.backends.hindsight.client import listed, odd_answer
@@ -108,7 +109,7 @@ def why(backend: HindsightBackend, memory_id: str, query: str) -> dict[str, Any]
         The bank has no such memory.
     """
     bank = backend.retain_bank
-    hits = backend.recall(query).hits
+    hits = backend.recall(RecallRequest(query)).hits
     known = {"id": memory_id, "bank": bank, "store": STORE}
     for place, hit in enumerate(hits, 1):
         if hit.id == memory_id:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.backends.base import RecallRequest
 from ipy_memory.backends.hindsight.prompts import filter_words
 from ipy_memory.backends.mnemopi.admin import stats
 from ipy_memory.backends.mnemopi.backend import MnemopiBackend
@@ -202,7 +203,7 @@ def _local_row(backend: MnemopiBackend, *, in_force: bool) -> ScopeRow:
 
 
 def _hits(backend: MnemopiBackend, query: str) -> tuple[Hit, ...]:
-    return backend.ask(query, touch=False).hits
+    return backend.ask(RecallRequest(query, count=False)).hits
 
 
 def _remote(session: MemorySession, settings: Settings, cwd: str, query: str | None) -> Iterator[ScopeRow]:

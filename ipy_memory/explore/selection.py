@@ -6,9 +6,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ipy_memory.backends.base import Edited
 from ipy_memory.backends.mnemopi.admin.stats import shown_path
 from ipy_memory.backends.mnemopi.pool import READ, WRITE, Target
-from ipy_memory.backends.mnemopi.store.edit import Edited, editable, summaries_of
+from ipy_memory.backends.mnemopi.store.edit import editable, summaries_of
 from ipy_memory.backends.mnemopi.store.memories import find, invalidate, restore
 from ipy_memory.errors import (
     ChangedSinceError,

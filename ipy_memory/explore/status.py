@@ -11,20 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import __version__
-from ipy_memory.backends.base import SUPPORTED
+from ipy_memory.backends import registry
 from ipy_memory.backends.mnemopi.admin import stats as reports
 from ipy_memory.backends.mnemopi.admin.stats import homely
 from ipy_memory.backends.mnemopi.backend import MnemopiBackend
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.explore.banks import NOT_READ, bank_rows
 from ipy_memory.jscompat.dates import minute_stamp
-from ipy_memory.session import StatusRow
+from ipy_memory.session.reports import StatusRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ipy_memory.explore.banks import Progress
     from ipy_memory.session import MemorySession
+
 
 NOT_CHOSEN = "No memory backend is chosen: choose one with %memory use mnemopi (or hindsight)."
 
@@ -72,7 +73,7 @@ def status_notes(session: MemorySession) -> list[str]:
 
 def is_chosen(session: MemorySession) -> bool:
     """Return whether a backend is chosen that has tools."""
-    return session.chosen in SUPPORTED
+    return session.chosen in registry.names()
 
 
 _REASONS = (

@@ -1,6 +1,6 @@
 """Why a memory came back for a query, or why it did not: one verdict for every memory, from one traced recall.
 
-Nothing is scored here: the verdicts read the engine's own account (:mod:`ipy_memory.backends.mnemopi.recall.tracing`).
+Nothing is scored here: the verdicts read the engine's own account (:mod:`ipy_memory.backends.trace`).
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.backends.base import RecallRequest
 from ipy_memory.backends.mnemopi.recall import query_terms
 from ipy_memory.backends.mnemopi.recall.scoring import Document, Group
-from ipy_memory.backends.mnemopi.recall.tracing import Candidate, Step, Trace
 from ipy_memory.backends.mnemopi.store import browse
+from ipy_memory.backends.trace import Candidate, Step, Trace
 from ipy_memory.errors import BankError, MemoryNotFoundError
 from ipy_memory.explore import remote
 from ipy_memory.explore.local import EVERY_BANK, chosen_targets, local_backend, readable, server_backend
@@ -43,7 +44,7 @@ class Verdict:
     Attributes
     ----------
     verdict
-        One of the steps of :class:`~ipy_memory.backends.mnemopi.recall.tracing.Step`,
+        One of the steps of :class:`~ipy_memory.backends.trace.Step`,
         :data:`NOT_IN_SCOPE` or :data:`FAILED`.
     reason
         The verdict as a sentence.
@@ -197,7 +198,7 @@ def _judged(
     watch = [row.id for some in rows.values() for row in some]
     if not watch:
         return []
-    answer = backend.ask(query, limit=limit, touch=False, traces=traces, watch=watch)
+    answer = backend.ask(RecallRequest(query, limit, count=False, traces=traces), watch=watch)
     most = limit or backend.config.recall_limit
     failures = dict(answer.failures)
     for target in backend.recall_targets():

@@ -56,7 +56,7 @@ class Completion:
         if command is None:
             return []
         candidates = self._of_command(command, before[1:])
-        return [*command.choices, *candidates] if len(before) == 1 else candidates
+        return [*command.options, *candidates] if len(before) == 1 else candidates
 
     def _of_command(self, command: Command, before: Sequence[str]) -> Sequence[str]:
         """Return the flags that can still come, or what the flag before the cursor can be."""

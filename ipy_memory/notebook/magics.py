@@ -15,25 +15,24 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
 from traitlets import Bool, Enum, Integer, Unicode, observe, validate
 
-from ipy_memory.backends.base import SUPPORTED
 from ipy_memory.commands.grammar import Command, Parsed, check, parse, text_of
-from ipy_memory.commands.table import BACKENDS, COMMANDS, MEMORY_USAGE
+from ipy_memory.commands.table import COMMANDS, MEMORY_USAGE, backends
 from ipy_memory.errors import MagicError, MemoryToolkitError, safe_line
 from ipy_memory.notebook import commands, completer, directory, frontend, ipython_compat
 from ipy_memory.paths import here, typed_path
 from ipy_memory.ranking import RANKINGS
-from ipy_memory.settings.table import SCOPINGS
+from ipy_memory.settings.table import SCOPING_SETTINGS, SCOPINGS
 from ipy_memory.tools import typed_items
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from ipy_memory.backends.mnemopi.recall.tracing import Trace
+    from ipy_memory.backends.trace import Trace
     from ipy_memory.notebook.progress import Progress
     from ipy_memory.notebook.recorder import Recorder
     from ipy_memory.notebook.result import RecallFrame, ReflectResult, RetainFrame, TextResult
     from ipy_memory.session import MemorySession
-    from ipy_memory.session_turns import Notice
+    from ipy_memory.session.turns import Notice
 
 _Magic = TypeVar("_Magic", bound=Callable[..., Any])
 _Result = TypeVar("_Result")
@@ -79,12 +78,26 @@ def _watched(magic: _Magic) -> _Magic:
     return call  # type: ignore[return-value]
 
 
+class BackendName(Unicode[str, str]):
+    """The name of a backend, or nothing."""
+
+    def validate(self, obj: Any, value: Any) -> str:
+        """Refuse a name that no backend has."""
+        if value not in ("", *backends()):
+            self.error(obj, value)
+        return str(value)
+
+    def info(self) -> str:
+        """Return what is allowed."""
+        return f"one of {', '.join(backends())}, or empty"
+
+
 @magics_class
 class MemoryMagics(Magics):
     """The magics and their one session, which is opened at the first use and reads the settings then."""
 
     shell: InteractiveShell
-    backend = Enum(("", *BACKENDS), "", help="Memory backend; empty: as the settings say.").tag(config=True)
+    backend = BackendName("", help="Memory backend; empty: as the settings say.").tag(config=True)
     scope = Enum(("", *SCOPINGS), "", help="Which banks are written and read; empty: as the settings say.").tag(
         config=True
     )
@@ -166,7 +179,7 @@ class MemoryMagics(Magics):
         return self._session
 
     def _scoping(self) -> dict[str, str]:
-        return {f"{backend}.scoping": self.scope for backend in SUPPORTED} if self.scope else {}
+        return dict.fromkeys(SCOPING_SETTINGS, self.scope) if self.scope else {}
 
     def surroundings(self) -> dict[str, Any]:
         """Return what a session of this notebook is opened in: folders, and clock, ids and environment if given."""
@@ -260,7 +273,7 @@ class MemoryMagics(Magics):
         if recorder is not None:
             recorder.end()
             if recorder.problem and not told:
-                from ipy_memory.session_turns import OWN_SOURCE, Notice
+                from ipy_memory.session.turns import OWN_SOURCE, Notice
 
                 message = f"The last recorded cells were not stored: {recorder.problem}"
                 self._held.append(Notice("warning", message, OWN_SOURCE))

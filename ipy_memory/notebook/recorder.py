@@ -21,7 +21,7 @@ from ipy_memory.jscompat.dates import iso
 from ipy_memory.notebook import ipython_compat
 from ipy_memory.notebook.frontend import is_displayed
 from ipy_memory.redact import redact
-from ipy_memory.session_turns import turn_messages
+from ipy_memory.session.turns import turn_messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

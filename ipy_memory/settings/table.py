@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from ipy_memory.jscompat import strings as js
@@ -20,6 +20,7 @@ Guard = Literal["never", "always", "on", "off"]
 
 _EXPECTED = {"boolean": "true or false", "number": "a number", "string": "a text", "array": "a list of texts"}
 
+SCOPING_SETTINGS = ("hindsight.scoping", "mnemopi.scoping")
 SCOPINGS = ("global", "per-project", "per-project-tagged")
 """The scoping modes both backends know."""
 
@@ -557,5 +558,12 @@ _ROWS = (
     ),
 )
 
-SETTINGS: Mapping[str, Setting] = {row.name: row for row in _ROWS}
+SETTINGS: dict[str, Setting] = {row.name: row for row in _ROWS}
 """Name -> setting, in the order in which they are shown (C-01, C-03 to C-05, C-08 to C-10)."""
+
+
+def allow_backend(name: str, *, allowed: bool = True) -> None:
+    """Let ``memory.backend`` be the name of a further backend, or no longer."""
+    row = SETTINGS["memory.backend"]
+    others = tuple(value for value in row.values if value != name)
+    SETTINGS["memory.backend"] = replace(row, values=(*others, name) if allowed else others)

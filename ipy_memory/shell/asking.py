@@ -11,7 +11,7 @@ from ipy_memory.errors import MagicError
 from ipy_memory.shell.output import DONE, NO, Result, hit_record, in_shell_words, record, table
 
 if TYPE_CHECKING:
-    from ipy_memory.backends.mnemopi.recall.tracing import Trace
+    from ipy_memory.backends.trace import Trace
     from ipy_memory.commands.grammar import Parsed
     from ipy_memory.explore.queue import Listing, Sent
     from ipy_memory.model import ToolResult

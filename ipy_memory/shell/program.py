@@ -14,12 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.backends.base import SUPPORTED
+from ipy_memory.backends import registry
 from ipy_memory.commands.grammar import PROGRAM, Command, Group, Parsed, check, front_options, one_of, parse_words
 from ipy_memory.commands.table import COMMANDS, OPTIONS, OTHER_WORDS, SHELL
 from ipy_memory.errors import MagicError, MemoryToolkitError
 from ipy_memory.paths import typed_path
-from ipy_memory.settings.table import SCOPINGS
+from ipy_memory.settings.table import SCOPING_SETTINGS, SCOPINGS
 from ipy_memory.shell import asking, looking, output
 from ipy_memory.shell.output import DONE, FAILED, INTERRUPTED, PIPE_CLOSED, Result
 
@@ -165,9 +165,9 @@ def _opened(options: Mapping[str, Any]) -> Iterator[MemorySession]:
         settings = {}
         if "scope" in options:
             one_of("--scope", options["scope"], SCOPINGS)
-            settings = {f"{backend}.scoping": options["scope"] for backend in SUPPORTED}
+            settings = dict.fromkeys(SCOPING_SETTINGS, options["scope"])
         if "backend" in options:
-            one_of("--backend", options["backend"], SUPPORTED)
+            one_of("--backend", options["backend"], registry.names())
         session = open_session(options.get("backend"), database=_path(options, "database"), settings=settings, **world)
         try:
             with session:

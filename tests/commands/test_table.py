@@ -41,7 +41,7 @@ def test_a_command_says_what_it_does_what_it_is_for_and_what_it_takes(command: C
         assert flag.help
         assert not flag.help.endswith(".")
     assert set(command.instead) <= {flag.name for flag in command.flags}
-    if command.arity is Arity.WORD and not command.choices:
+    if command.arity is Arity.WORD and not command.options:
         assert command.one == command.takes.lower()
 
 
@@ -83,7 +83,7 @@ def test_a_command_that_takes_nothing_more_refuses_a_text(command: Command) -> N
 
 @every(Arity.WORD)
 def test_a_command_of_one_word_refuses_none_and_two(command: Command) -> None:
-    word = command.choices[0] if command.choices else "716b"
+    word = command.options[0] if command.options else "716b"
     check(command, parse(command, f" {word} "))
     for line in ("", " ", f"{word} {word}"):
         with pytest.raises(MagicError, match=f"takes one {command.one}"):

@@ -21,7 +21,7 @@ from ipy_memory.model import Hit, ScoreParts
 from tests.conformance.kinds.recall import RecordedEmbedder, unpack
 
 if TYPE_CHECKING:
-    from ipy_memory.backends.mnemopi.recall.tracing import Trace
+    from ipy_memory.backends.trace import Trace
     from tests.explore.conftest import OpenSession
 
 PACKAGE = Path(__file__).parents[2] / "ipy_memory"

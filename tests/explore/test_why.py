@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from ipy_memory.backends.base import RecallRequest
 from ipy_memory.backends.mnemopi.backend import MnemopiBackend
 from ipy_memory.backends.mnemopi.db.bank import Bank
 from ipy_memory.backends.mnemopi.recall.multi_bank import ScopedAnswer, scoped_recall
@@ -22,7 +23,9 @@ from tests.conformance.kinds.recall import RecordedEmbedder, unpack
 from tests.explore.conftest import OpenSession, fingerprint
 
 if TYPE_CHECKING:
-    from ipy_memory.backends.mnemopi.recall.tracing import Trace
+    from collections.abc import Sequence
+
+    from ipy_memory.backends.trace import Trace
     from ipy_memory.session import MemorySession
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -192,14 +195,13 @@ def test_a_bank_that_fails_is_a_verdict(open_here: OpenSession) -> None:
     assert isinstance(backend, MnemopiBackend)
     ask = backend.ask
 
-    def failing(*given: object, **options: object) -> ScopedAnswer:
-        answer = ask(*given, **options)  # type: ignore[arg-type]
-        traces = options["traces"]
-        assert isinstance(traces, list)
-        traces[:] = [trace for trace in traces if trace.bank != "default"]
+    def failing(request: RecallRequest, *, watch: Sequence[str] = ()) -> ScopedAnswer:
+        answer = ask(request, watch=watch)
+        assert request.traces is not None
+        request.traces[:] = [trace for trace in request.traces if trace.bank != "default"]
         return replace(answer, failures=(("default", BankError("disk I/O error")),))
 
-    backend.ask = failing  # type: ignore[method-assign, assignment]
+    backend.ask = failing  # type: ignore[method-assign]
     verdict = session.why(there, "deploy target")
     assert (verdict.verdict, verdict.reason) == (FAILED, "its bank did not answer: disk I/O error")
 

@@ -10,13 +10,13 @@ from ipy_memory.clock import FixedClock
 from ipy_memory.credentials import Guard
 from ipy_memory.errors import MemoryToolkitError, NoBackendError
 from ipy_memory.model import Hit, Receipt, RetainItem, ToolResult
-from ipy_memory.session import StatusRow
+from ipy_memory.session.reports import StatusRow
 from ipy_memory.settings.resolve import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ipy_memory.session_turns import Notice
+    from ipy_memory.session.turns import Notice
 
 HITS = (
     Hit(

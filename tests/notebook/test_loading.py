@@ -100,7 +100,7 @@ shell.run_cell("%load_ext ipy_memory")
 heavy = [name for name in {HEAVY!r} if name in sys.modules]
 assert not heavy, heavy
 assert "ipy_memory.session" not in sys.modules
-assert ipy_memory.open_session.__module__ == "ipy_memory.session"
+assert ipy_memory.open_session.__module__ == "ipy_memory.session.opening"
 heavy = [name for name in {HEAVY!r} if name in sys.modules]
 assert not heavy, heavy
 """

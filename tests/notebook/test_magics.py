@@ -11,7 +11,7 @@ from traitlets import TraitError
 from ipy_memory.errors import BankError, MagicError, NoBackendError, ToolInputError
 from ipy_memory.model import RetainItem, ToolResult
 from ipy_memory.notebook.result import RecallFrame, ReflectResult, RetainFrame, SafeFrame
-from ipy_memory.session_turns import Notice
+from ipy_memory.session.turns import Notice
 from tests.notebook.fakes import NOTHING, TEXT, FakeSession
 
 if TYPE_CHECKING:

@@ -6,20 +6,22 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import process, text
+from ipy_memory.backends.base import Backend, Cleared, FirstTurn, RecallRequest, SessionContext
 from ipy_memory.backends.hindsight import admin, prompts
-from ipy_memory.backends.hindsight.bank import KnownBanks, Service, is_long
+from ipy_memory.backends.hindsight.bank import KnownBanks, Service, check_changes, is_long
 from ipy_memory.backends.hindsight.mental_models import ModelSnapshot
+from ipy_memory.backends.hindsight.outbox import Outbox
 from ipy_memory.backends.hindsight.prompts import filter_words
 from ipy_memory.backends.hindsight.queue import FlushReport, QueueRow, RetainQueue, UnconfirmedError, reasons
 from ipy_memory.backends.hindsight.retention import AutoRetention
 from ipy_memory.backends.hindsight.subagent import HindsightAlias, OneBank
 from ipy_memory.conversation import Message, compose_query, cut_query, spoken
 from ipy_memory.credentials import Outgoing, unguarded
-from ipy_memory.errors import MemoryToolkitError, OutboxError, safe_line
+from ipy_memory.errors import MemoryToolkitError, NotSupportedError, OutboxError, safe_line
 from ipy_memory.jscompat import strings as js
 from ipy_memory.model import Receipt
 from ipy_memory.redact import redact_counted
@@ -27,9 +29,6 @@ from ipy_memory.scoping.modes import hindsight_scope
 from ipy_memory.settings.resolve import hindsight_config
 
 if TYPE_CHECKING:
-    from threading import Event
-
-    from ipy_memory.backends.hindsight.outbox import Outbox
     from ipy_memory.clock import Clock, IdSource, Timers
     from ipy_memory.http.exchange import Transport
     from ipy_memory.model import Answer, Hit, RetainItem
@@ -55,20 +54,7 @@ def log_notice(level: str, message: str, source: str, hint: str) -> None:
     log.log(logging.WARNING if level == "warning" else logging.INFO, "%s: %s (%s)", source, message, hint)
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedRecall:
-    """A first turn's block; ``commit`` makes it the session's (A-03)."""
-
-    context: str | None
-    _backend: HindsightBackend
-    _turn: object
-
-    def commit(self) -> bool:
-        """Take the recall as done; ``False`` when the session has moved on meanwhile."""
-        return self._backend.take_first_recall(self._turn, self.context)
-
-
-class HindsightBackend:
+class HindsightBackend(Backend):
     """One session's memory on a Hindsight server.
 
     Parameters
@@ -96,7 +82,7 @@ class HindsightBackend:
         Whether the session still uses this state (Q-06).
     """
 
-    name = "hindsight"
+    name, title, detaches = "hindsight", "Hindsight", True
 
     def __init__(
         self,
@@ -189,20 +175,12 @@ class HindsightBackend:
 
     # ---- the tools' verbs
 
-    def recall(
-        self,
-        query: str,
-        *,
-        limit: int | None = None,
-        touch: bool = True,  # noqa: ARG002  the server keeps no counters
-        cancel: Event | None = None,
-        traces: object = None,  # noqa: ARG002  the server gives no account
-    ) -> Answer:
+    def recall(self, request: RecallRequest) -> Answer:
         """Return the server's hits in its order (R-23 to R-28); ``limit`` cuts them here."""
-        answer = self.service.recall(query, None if cancel is None else cancel.is_set, limit=limit)
-        return self._remembered(answer)
+        stop = None if request.cancel is None else request.cancel.is_set
+        return self._remembered(self.service.recall(request.query, stop, limit=request.limit))
 
-    def reflect(self, query: str, context: str | None = None, *, touch: bool = True) -> Answer:  # noqa: ARG002
+    def reflect(self, query: str, context: str | None = None, *, count: bool = True) -> Answer:  # noqa: ARG002
         """Return the server's synthesis (F-04)."""
         return self._remembered(self.service.reflect(query, context))
 
@@ -324,14 +302,15 @@ class HindsightBackend:
             return True, None
         return True, prompts.memories_block(self.config.recall_prompt_preamble, hits, self._clock.now_ms())
 
-    def prepare_first_turn(self, prompt: str, messages: Sequence[Message]) -> PreparedRecall | None:
+    def prepare_first_turn(self, prompt: str, messages: Sequence[Message]) -> FirstTurn | None:
         """Recall for the first turn; ``None`` when it is done, switched off, blank or failing (A-01 to A-03)."""
         latest = js.trim(prompt)
         if self._first_turn is None or not self.config.auto_recall or not latest:
             return None
         self.models.wait()
         worked, block = self.recall_block(self._query(latest, [*messages, Message("user", latest)]))
-        return PreparedRecall(block, self, self._first_turn) if worked else None
+        turn = self._first_turn
+        return FirstTurn(block, lambda: self.take_first_recall(turn, block)) if worked else None
 
     def take_first_recall(self, turn: object, block: str | None) -> bool:
         """Make a prepared recall the session's, unless another was taken or the state was rebuilt since (A-05)."""
@@ -371,18 +350,26 @@ class HindsightBackend:
         self.flush()
         self.force_retain(messages)
 
-    def follow(self, settings: Settings, cwd: str) -> bool:
-        """Begin again on another bank when what names it has changed, and only then."""
-        config = hindsight_config(settings)
-        if _named(config) == _named(self.config):
-            return False
-        self.rescope(config, hindsight_scope(config, cwd))
-        return True
+    def follow(self, context: SessionContext, messages: Sequence[Message]) -> bool:  # noqa: ARG002
+        """Work under changed settings from the next call on; begin again on another bank if its name has changed.
 
-    def move(self, settings: Settings, agent_dir: str, cwd: str, messages: Sequence[Message]) -> bool:  # noqa: ARG002
+        Raises
+        ------
+        SettingsError
+            One of them takes effect in another session only; nothing has changed.
+        """
+        config = hindsight_config(context.settings)
+        check_changes(self.config, config)
+        moved = _named(config) != _named(self.config)
+        if moved:
+            self.rescope(config, hindsight_scope(config, context.cwd))
+        self.config = self.service.config = config
+        return moved
+
+    def move(self, context: SessionContext, messages: Sequence[Message]) -> bool:
         """Go on in another folder: what was said so far is stored in the old bank and not again in the new one."""
-        config = hindsight_config(settings)
-        scope = hindsight_scope(config, cwd)
+        config = hindsight_config(context.settings)
+        scope = hindsight_scope(config, context.cwd)
         if _connection(config) != _connection(self.config):
             self.known_banks = KnownBanks()
         elif scope == self.scope:
@@ -422,18 +409,21 @@ class HindsightBackend:
         """Leave a conversation so far to the banks that hold it already."""
         self.retention.begin_after(messages)
 
-    def clear(self) -> str:
-        """Send what waits and drop the local state; return the warning that the server's bank stays."""
+    def clear(self, *, rescued: Sequence[str] = (), backup: bool = True) -> Cleared:  # noqa: ARG002
+        """Send what is pending and drop the local state; the warning says that the server's bank stays."""
         self.close()
-        return prompts.cleared_notice(self.retain_bank)
+        return Cleared(warning=prompts.cleared_notice(self.retain_bank))
 
     def child(self, session_id: str, cwd: str) -> HindsightAlias:
         """Return the state of a sub-agent's session: this one under another session id (S-12)."""
         return HindsightAlias(self, session_id, cwd)
 
-    def finish(self, messages: Sequence[Message]) -> None:  # noqa: ARG002
-        """End the session: a server's session leaves no more behind than it has sent."""
-        self.close()
+    def no_vectors(self) -> NotSupportedError:
+        """Return the error that says where the vectors are."""
+        return NotSupportedError(
+            "Hindsight keeps its vectors on the server.",
+            hint="there is nothing to compute here; %memory diagnose looks at the server",
+        )
 
     def close(self) -> None:
         """Send what waits, within the retain time-out, and close connections; harmless when repeated."""
@@ -474,3 +464,25 @@ def _connection(config: HindsightConfig) -> tuple[str | None, ...]:
 def _named(config: HindsightConfig) -> tuple[str | None, str, str]:
     """Return what decides the bank's name (S-13)."""
     return config.bank_id, config.bank_id_prefix, config.scoping
+
+
+def open_backend(context: SessionContext) -> HindsightBackend | None:
+    """Return a server's backend for a session; ``None`` without an address. Nothing is sent yet."""
+    if not (context.settings.get("hindsight.apiUrl") or "").strip():
+        return None
+    config = hindsight_config(context.settings)
+    made = HindsightBackend(
+        config,
+        hindsight_scope(config, context.cwd),
+        Outbox(context.agent_dir),
+        session_id=context.session_id,
+        clock=context.clock,
+        ids=context.ids,
+        timers=context.timers,
+        notify=context.notify,
+        outgoing=context.outgoing,
+        started=context.started,
+        resumed=context.resumed,
+    )
+    made.owned = lambda: context.owns(made)
+    return made

@@ -13,18 +13,16 @@ from ipy_memory.credentials import Outgoing, unguarded
 from ipy_memory.errors import HindsightError, MemoryToolkitError, SettingsError
 from ipy_memory.jscompat import strings as js
 from ipy_memory.model import Answer
-from ipy_memory.settings.resolve import hindsight_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import tzinfo
 
-    from ipy_memory.backends.hindsight.backend import HindsightBackend
     from ipy_memory.backends.hindsight.outbox import Queued
     from ipy_memory.http.exchange import Transport
     from ipy_memory.model import Hit
     from ipy_memory.scoping.modes import HindsightScope
-    from ipy_memory.settings.resolve import HindsightConfig, Settings
+    from ipy_memory.settings.resolve import HindsightConfig
 
 MAX_KNOWN_BANKS = 10_000
 """So many banks are remembered as made; past it the older half is forgotten (B-02)."""
@@ -287,31 +285,8 @@ FIXED = {
 """What the connection, the queue or the loaded models are made from when a session begins."""
 
 
-def follow(backend: HindsightBackend, settings: Settings, cwd: str) -> bool:
-    """Let a session go on under other settings from its next call on; tell whether its bank is another one now.
-
-    Parameters
-    ----------
-    backend
-        Of the session. What waits goes to its old bank first.
-    settings
-        As they are to be.
-    cwd
-        The session's folder, from which the bank is named.
-
-    Raises
-    ------
-    SettingsError
-        One of them takes effect in another session only; nothing has changed.
-    """
-    config = hindsight_config(settings)
-    _check(backend.config, config)
-    moved = backend.follow(settings, cwd)
-    backend.config = backend.service.config = config
-    return moved
-
-
-def _check(now: HindsightConfig, wanted: HindsightConfig) -> None:
+def check_changes(now: HindsightConfig, wanted: HindsightConfig) -> None:
+    """Raise :class:`SettingsError` for a setting that takes effect in another session only."""
     for field, name in FIXED.items():
         if getattr(now, field) != getattr(wanted, field):
             raise SettingsError(

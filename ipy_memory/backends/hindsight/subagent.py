@@ -6,16 +6,15 @@ import difflib
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.backends.base import Backend, RecallRequest
 from ipy_memory.backends.hindsight.client import listed
 from ipy_memory.backends.hindsight.prompts import INSTRUCTIONS
 from ipy_memory.backends.hindsight.queue import FlushReport
-from ipy_memory.backends.no_hooks import Bystander
 from ipy_memory.errors import BankNotFoundError, HindsightError, ReadOnlyBankError
 from ipy_memory.scoping.modes import HindsightScope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from threading import Event
 
     from ipy_memory.backends.hindsight.backend import HindsightBackend
     from ipy_memory.backends.hindsight.bank import Service
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
     from ipy_memory.model import Answer, Hit, Receipt, RetainItem
 
 
-class HindsightAlias(Bystander):
+class HindsightAlias(Backend):
     """The parent's bank, client and queue under the sub-agent's own session id.
 
     It recalls and retains nothing by itself, loads no mental models and closes nothing of the parent's.
     """
 
-    name = "hindsight"
+    name, title, movable = "hindsight", "Hindsight", False
 
     def __init__(self, parent: HindsightBackend, session_id: str, cwd: str) -> None:
         self.parent = parent
@@ -42,21 +41,13 @@ class HindsightAlias(Bystander):
         """Id of the parent's bank."""
         return self.parent.retain_bank
 
-    def recall(
-        self,
-        query: str,
-        *,
-        limit: int | None = None,
-        touch: bool = True,
-        cancel: Event | None = None,
-        traces: object = None,  # noqa: ARG002  the server gives no account
-    ) -> Answer:
+    def recall(self, request: RecallRequest) -> Answer:
         """Recall as the parent would."""
-        return self.parent.recall(query, limit=limit, touch=touch, cancel=cancel)
+        return self.parent.recall(request)
 
-    def reflect(self, query: str, context: str | None = None, *, touch: bool = True) -> Answer:
+    def reflect(self, query: str, context: str | None = None, *, count: bool = True) -> Answer:
         """Reflect as the parent would."""
-        return self.parent.reflect(query, context, touch=touch)
+        return self.parent.reflect(query, context, count=count)
 
     def retain(self, items: Sequence[RetainItem]) -> Receipt:
         """Queue items in the parent's queue, under this session's id."""
@@ -92,10 +83,10 @@ NEAR_NAMES = 3
 """So many names like the one that was asked for are shown."""
 
 
-class OneBank:
+class OneBank(Backend):
     """A session's server, but another bank and no tags."""
 
-    name = "hindsight"
+    name, title, movable = "hindsight", "Hindsight", False
 
     def __init__(self, parent: HindsightBackend, bank: str) -> None:
         self._parent = parent
@@ -107,15 +98,7 @@ class OneBank:
         """Name of the bank."""
         return self.service.bank
 
-    def recall(
-        self,
-        query: str,
-        *,
-        limit: int | None = None,
-        touch: bool = True,  # noqa: ARG002  the server keeps no counters
-        cancel: Event | None = None,
-        traces: object = None,  # noqa: ARG002  the server gives no account
-    ) -> Answer:
+    def recall(self, request: RecallRequest) -> Answer:
         """Return the server's hits in its order.
 
         Raises
@@ -124,7 +107,8 @@ class OneBank:
             The server has no bank of this name; the message names those that are near.
         """
         try:
-            answer = self.service.recall(query, None if cancel is None else cancel.is_set, limit=limit)
+            stop = None if request.cancel is None else request.cancel.is_set
+            answer = self.service.recall(request.query, stop, limit=request.limit)
         except HindsightError as error:
             if error.status_code == 404:
                 require(self.service)
@@ -133,7 +117,7 @@ class OneBank:
             require(self.service)  # older servers give no hits where there is no bank
         return answer
 
-    def reflect(self, query: str, context: str | None = None, *, touch: bool = True) -> Answer:  # noqa: ARG002
+    def reflect(self, query: str, context: str | None = None, *, count: bool = True) -> Answer:  # noqa: ARG002
         """Return the server's synthesis; a bank that is not there would be made by asking, and is an error."""
         require(self.service)
         return self.service.reflect(query, context, ensure=False)

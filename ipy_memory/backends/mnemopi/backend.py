@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import text
+from ipy_memory.backends.base import Edit, Edited, RecallRequest, Reindexed, Vectors
 from ipy_memory.backends.mnemopi.admin import stats
 from ipy_memory.backends.mnemopi.admin import vectors as vector_report
 from ipy_memory.backends.mnemopi.by_id import MemoriesById
 from ipy_memory.backends.mnemopi.consolidation.sleep import promote_before_trim
 from ipy_memory.backends.mnemopi.db import copies
-from ipy_memory.backends.mnemopi.embeddings.selection import Reindexed, check_answers, fetch_for, reindex_banks
+from ipy_memory.backends.mnemopi.embeddings.selection import check_answers, fetch_for, reindex_banks
 from ipy_memory.backends.mnemopi.pool import READ, TOUCH, WRITE, OpenBanks, Target, alone, name_in_file
 from ipy_memory.backends.mnemopi.recall import query_terms, scoring
 from ipy_memory.backends.mnemopi.recall.candidates import DAMAGED
@@ -21,7 +22,6 @@ from ipy_memory.backends.mnemopi.recall.multi_bank import ScopedAnswer, Unopened
 from ipy_memory.backends.mnemopi.recall.single_bank import touch
 from ipy_memory.backends.mnemopi.store.llm import RemoteCompletion
 from ipy_memory.backends.mnemopi.store.write import retain_items
-from ipy_memory.backends.no_hooks import Bystander
 from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError, ReadOnlyBankError
 from ipy_memory.model import Answer, Failure, Receipt, RetainItem, ToolResult
 from ipy_memory.paths import exists
@@ -30,13 +30,8 @@ from ipy_memory.scoping.modes import BankScope
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
-    from threading import Event
 
     from ipy_memory.backends.mnemopi.db.bank import Bank
-    from ipy_memory.backends.mnemopi.recall.tracing import Trace
-    from ipy_memory.backends.mnemopi.store.edit import Edited
-    from ipy_memory.conversation import Message
-    from ipy_memory.model import Hit
     from ipy_memory.settings.resolve import MnemopiConfig
 
 log = logging.getLogger("ipy_memory")
@@ -65,7 +60,7 @@ class MnemopiBackend(MemoriesById):
         Home folder, shown as ``~``.
     """
 
-    name = "mnemopi"
+    name, title, addressable = "mnemopi", "Mnemopi", True
 
     def __init__(
         self, config: MnemopiConfig, scope: BankScope, banks: OpenBanks, *, cwd: str, session_id: str, home: str
@@ -76,7 +71,7 @@ class MnemopiBackend(MemoriesById):
 
     @property
     def counting(self) -> bool:
-        """Whether recalls are counted."""
+        """Whether recalls are counted, for every session on these banks."""
         return self.banks.counting
 
     @counting.setter
@@ -84,56 +79,39 @@ class MnemopiBackend(MemoriesById):
         self.banks.counting = on
 
     @alone
-    def recall(
-        self,
-        query: str,
-        *,
-        limit: int | None = None,
-        touch: bool = True,
-        cancel: Event | None = None,
-        traces: list[Trace] | None = None,
-    ) -> Answer:
+    def recall(self, request: RecallRequest) -> Answer:
         """Return the merged hits of every bank in scope (R-18 to R-21, R-29, R-31, R-34)."""
-        found = self.ask(query, limit=limit, touch=touch, cancel=cancel, traces=traces)
+        found = self.ask(request)
         notes = [text.bank_failed(bank, str(error)) for bank, error in found.failures]
         notes += [text.index_damaged(bank.name) for bank in self.banks.all() if bank.memo.pop(DAMAGED, None)]
         notes += [text.cells_cut(bank.name, sum(bank.large.values())) for bank in self.banks.all() if bank.large]
         notes += [text.uncounted(bank) for bank in found.uncounted]
         notes += [text.bank_renamed(name, written) for name, written in self.renamed.items()]
-        if len(query) > scoring.LONG_QUERY:
+        if len(request.query) > scoring.LONG_QUERY:
             notes.append(text.long_query(query_terms.FTS_TOKENS))
         notes += vector_report.notes(self.banks.choice, self.banks.all())
         return Answer(found.hits, banks=tuple(target.name for target in self.recall_targets()), notes=tuple(notes))
 
     @alone
-    def ask(
-        self,
-        query: str,
-        *,
-        limit: int | None = None,
-        touch: bool = True,
-        cancel: Event | None = None,
-        traces: list[Trace] | None = None,
-        watch: Sequence[str] = (),
-    ) -> ScopedAnswer:
+    def ask(self, request: RecallRequest, *, watch: Sequence[str] = ()) -> ScopedAnswer:
         """Return what every bank in scope answers, merged and apart."""
-        touch = touch and self.counting
+        count = request.count and self.counting
         tagged = self.config.scoping == "per-project-tagged"
         return scoped_recall(
-            list(filter(None, (self._opened(target, TOUCH if touch else READ) for target in self.recall_targets()))),
-            query,
-            min(limit or self.config.recall_limit, _MOST_HITS),
+            list(filter(None, (self._opened(target, TOUCH if count else READ) for target in self.recall_targets()))),
+            request.query,
+            min(request.limit or self.config.recall_limit, _MOST_HITS),
             project_bank=self.scope.retain_bank if tagged else None,
             shared_bank=self.scope.global_bank if tagged else None,
-            should_touch=touch,
-            cancel=cancel,
-            traces=traces,
+            should_touch=count,
+            cancel=request.cancel,
+            traces=request.traces,
             watch=watch,
         )
 
-    def reflect(self, query: str, context: str | None = None, *, touch: bool = True) -> Answer:
+    def reflect(self, query: str, context: str | None = None, *, count: bool = True) -> Answer:
         """Return an overview of what a recall of the query (and the context) finds (F-02, F-03)."""
-        answer = self.recall(text.reflect_query(query, context), touch=touch)
+        answer = self.recall(RecallRequest(text.reflect_query(query, context), count=count))
         return replace(answer, text=text.reflect_text(answer.hits) if answer.hits else None)
 
     def retain(self, items: Sequence[RetainItem]) -> Receipt:
@@ -182,10 +160,6 @@ class MnemopiBackend(MemoriesById):
         receipt = retain_items(bank, items, session_id=session_id, cwd=cwd)
         return replace(receipt, failures=tuple(replace(one, index=one.index + start) for one in receipt.failures))
 
-    def bullet(self, hit: Hit) -> str:
-        """Return the exact entry of a hit (R-09)."""
-        return text.mnemopi_bullet(hit)
-
     def one_bank(self, name: str) -> MnemopiBackend:
         """Return a backend that reads just one bank under the database folder and writes nothing.
 
@@ -216,7 +190,7 @@ class MnemopiBackend(MemoriesById):
             "retain bank": self.retain_bank,
             "recall banks": [target.name for target in self.recall_targets()],
             "database": stats.shown_path(self.target(self.retain_bank).path, self.home),
-            "vectors": vector_report.Vectors(self.banks.choice).state,
+            "vectors": vector_report.state(self.banks.choice),
             "language model": self._language_model(),
             "warning": " ".join(copies.warnings_of(self.target(self.retain_bank).path)) or None,
             "waiting": self.banks.waiting or None,
@@ -246,7 +220,7 @@ class MnemopiBackend(MemoriesById):
         return f"in use: {model.model}, {model.place}" if isinstance(model, RemoteCompletion) else "in use"
 
     @alone
-    def vectors(self) -> vector_report.Vectors:
+    def vectors(self) -> Vectors:
         """Return which vectors the banks in scope hold, and what computes them; reads only."""
         model = embedder.model if (embedder := self.banks.choice.embedder) else None
         counted = []
@@ -254,7 +228,7 @@ class MnemopiBackend(MemoriesById):
             with suppress(BankError):
                 if bank := self.banks.get(target, READ):
                     counted.append(vector_report.bank_vectors(bank, model))
-        return vector_report.Vectors(self.banks.choice, tuple(counted))
+        return vector_report.report(self.banks.choice, counted)
 
     @alone
     def reindex_vectors(
@@ -309,8 +283,10 @@ class MnemopiBackend(MemoriesById):
             return Unopened(target.name, error)
 
 
-class OneBankBackend(Bystander, MnemopiBackend):
+class OneBankBackend(MnemopiBackend):
     """A backend that reads one bank file and writes nothing, not even recall counts."""
+
+    movable = False
 
     def __init__(self, session: MnemopiBackend, target: Target) -> None:
         scope = BankScope(target.name, target.name, target.name, target.name, (target.name,))
@@ -319,9 +295,9 @@ class OneBankBackend(Bystander, MnemopiBackend):
             config, scope, session.banks, cwd=session.cwd, session_id=session.session_id, home=session.home
         )
 
-    def ask(self, query: str, **options: Any) -> ScopedAnswer:
+    def ask(self, request: RecallRequest, *, watch: Sequence[str] = ()) -> ScopedAnswer:
         """Return what the bank answers; an unreadable or missing one is an error."""
-        return super().ask(query, **{**options, "touch": False})
+        return super().ask(replace(request, count=False), watch=watch)
 
     def reindex_vectors(self, bank: str | None = None, **_: Any) -> list[Reindexed]:  # noqa: ARG002
         """Refuse: the bank was opened for reading."""
@@ -331,23 +307,19 @@ class OneBankBackend(Bystander, MnemopiBackend):
         """Refuse: the bank was opened for reading."""
         raise self._refusal()
 
-    def edit(self, *_: Any, **__: Any) -> ToolResult:
+    def edit(self, edit: Edit) -> ToolResult:  # noqa: ARG002
         """Refuse: the bank was opened for reading."""
         raise self._refusal()
 
-    def change(self, *given: Any, dry_run: bool = False, **named: Any) -> Edited:
+    def change(self, edit: Edit) -> Edited:
         """Refuse, unless it is only asked how an edit would go."""
-        if not dry_run:
+        if not edit.dry_run:
             raise self._refusal()
-        return super().change(*given, dry_run=True, **named)
+        return super().change(edit)
 
     def undo(self, *_: Any, **__: Any) -> bool:
         """Refuse: the bank was opened for reading."""
         raise self._refusal()
-
-    def finish(self, messages: Sequence[Message]) -> None:  # noqa: ARG002
-        """Close the file; nothing of a conversation is kept."""
-        self.close()
 
     def _refusal(self) -> ReadOnlyBankError:
         return ReadOnlyBankError(

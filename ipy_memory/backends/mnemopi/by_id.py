@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ipy_memory import text
+from ipy_memory.backends.base import Backend, Edit, Edited
 from ipy_memory.backends.mnemopi.bank_files import BanksInScope
 from ipy_memory.backends.mnemopi.db.bank import Bank
 from ipy_memory.backends.mnemopi.db.copies import copy_bank
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from ipy_memory.settings.resolve import MnemopiConfig
 
 
-class MemoriesById(BanksInScope):
+class MemoriesById(BanksInScope, Backend):
     """What is done with a memory whose id is known.
 
     Banks are opened one by one until one has the memory. One that cannot be opened is passed over, and said in a
@@ -38,7 +39,7 @@ class MemoriesById(BanksInScope):
         super().__init__(config, scope, clock=banks.clock, cwd=cwd, home=home)
         self.banks = banks
         self.backups: dict[Path, Path] = {}
-        self.edits: list[tuple[editing.Edited, ...]] = []
+        self.edits: list[tuple[Edited, ...]] = []
 
     @alone
     def read(self, url: str) -> str:
@@ -46,24 +47,9 @@ class MemoriesById(BanksInScope):
         return editing.read_address(self.in_reach(), url)
 
     @alone
-    def edit(
-        self,
-        op: str,
-        id: str,  # noqa: A002  the tool's own word
-        content: str | None = None,
-        importance: float | None = None,
-        replacement_id: str | None = None,
-    ) -> ToolResult:
+    def edit(self, edit: Edit) -> ToolResult:
         """Carry out ``memory_edit`` exactly as the tool does (M-02 to M-04)."""
-        done = editing.edit(
-            self.in_reach(),
-            cast("editing.Operation", op),  # the tool's schema allows just these
-            id,
-            content=content,
-            importance=importance,
-            replacement_id=replacement_id,
-            prepare=self._writable,
-        )
+        done = editing.edit(self.in_reach(), edit, prepare=self._writable)
         return ToolResult(done.text, done.details)
 
     @alone
@@ -82,66 +68,42 @@ class MemoriesById(BanksInScope):
                 self.refuse_elsewhere("show", id)
             raise
 
-    def page(self, id: str, bank: str | None = None) -> str:  # noqa: A002
-        """Return one memory as the page that ``memory://<id>`` shows, from a bank in scope or one that is named."""
-        return editing.page(self.memory(id, bank))
-
     @alone
-    def change(
-        self,
-        op: editing.Operation,
-        id: str,  # noqa: A002
-        *,
-        content: str | None = None,
-        importance: float | None = None,
-        replacement_id: str | None = None,
-        base: str | None = None,
-        force: bool = False,
-        purge: bool = False,
-        dry_run: bool = False,
-        bank: str | None = None,
-    ) -> editing.Edited:
-        """Edit as a person does: no cut preview over a whole text, no text over another's (M-06).
+    def change(self, edit: Edit) -> Edited:
+        """Edit with the safeguards of M-06: no cut preview over a whole text, no text over another's.
 
         Each bank is copied before its first edit, but not before a purge, which leaves no byte of the text.
 
         Raises
         ------
         MemoryNotFoundError
-            The memory is in a bank out of scope, and ``bank`` does not name it.
+            The memory is in a bank out of scope, and ``edit.bank`` does not name it.
         """
         done = editing.edit(
-            self.in_reach(bank),
-            op,
-            id,
-            content=content,
-            importance=importance,
-            replacement_id=replacement_id,
-            preview_chars=None if force else PREVIEW_UNITS,
-            base=base,
-            purge=purge,
-            dry_run=dry_run,
-            prepare=self._writable if purge else self._writable_with_copy,
+            self.in_reach(edit.bank),
+            edit,
+            preview_chars=None if edit.force else PREVIEW_UNITS,
+            prepare=self._writable if edit.purge else self._writable_with_copy,
         )
-        if done.before is None and bank is None:
-            self.refuse_elsewhere(op, id)
-        if purge and not dry_run and done.before is None:
+        if done.before is None and edit.bank is None:
+            self.refuse_elsewhere(edit.op, edit.id)
+        if edit.purge and not edit.dry_run and done.before is None:
             # An earlier purge may have been interrupted after its row was gone.
-            for one in self.in_reach(bank):
+            for one in self.in_reach(edit.bank):
                 scrub(self._writable(one))
-        if not dry_run and done.status in ("updated", "invalidated"):
+        if not edit.dry_run and done.status in ("updated", "invalidated"):
             self.edits.append((done,))
         return done
 
     @alone
-    def undo(self, done: editing.Edited, *, force: bool = False) -> bool:
+    def undo(self, done: Edited, *, force: bool = False) -> bool:
         """Undo an update or an invalidation."""
         there = editing.undo(self._written_to(done), done, force=force)
         if (done,) in self.edits:
             self.edits.remove((done,))
         return there
 
-    def target_of(self, done: editing.Edited) -> Target:
+    def target_of(self, done: Edited) -> Target:
         """Return the bank that an edit wrote."""
         if done.path is not None and done.bank is not None:
             return Target(done.bank, done.path)
@@ -201,7 +163,7 @@ class MemoriesById(BanksInScope):
         self.back_up_once(bank)
         return bank
 
-    def _written_to(self, done: editing.Edited) -> Bank | None:
+    def _written_to(self, done: Edited) -> Bank | None:
         target = self.target_of(done)
         return self.banks.get(target, WRITE) if exists(target.path) else None
 

@@ -5,23 +5,26 @@ from __future__ import annotations
 import logging
 import math
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import conversation, text
+from ipy_memory.backends.base import Cleared, FirstTurn, RecallRequest, SessionContext
 from ipy_memory.backends.mnemopi.admin import stats as reports
 from ipy_memory.backends.mnemopi.backend import MnemopiBackend
+from ipy_memory.backends.mnemopi.config import engine_config
 from ipy_memory.backends.mnemopi.consolidation.sleep import promote_before_trim, sleep, sleep_all
 from ipy_memory.backends.mnemopi.db.connection import BUSY_MS
-from ipy_memory.backends.mnemopi.pool import WRITE, Target, alone
+from ipy_memory.backends.mnemopi.embeddings.selection import choose
+from ipy_memory.backends.mnemopi.pool import WRITE, OpenBanks, Target, alone
 from ipy_memory.backends.mnemopi.retention import Retention
-from ipy_memory.backends.mnemopi.store.delete import Emptied, clear_banks
+from ipy_memory.backends.mnemopi.store.delete import clear_banks
+from ipy_memory.backends.mnemopi.store.llm import configured_completion
 from ipy_memory.backends.mnemopi.store.write import RememberOptions, remember
-from ipy_memory.backends.no_hooks import Bystander
 from ipy_memory.conversation import Message
 from ipy_memory.errors import BankError, BusyBankError, MemoryToolkitError, safe_line
 from ipy_memory.jscompat import strings as js
-from ipy_memory.paths import exists
+from ipy_memory.own_files import state_path
+from ipy_memory.paths import check_path, exists
 from ipy_memory.scoping.modes import mnemopi_scope
 from ipy_memory.settings.resolve import mnemopi_config
 
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from ipy_memory.backends.mnemopi.db.bank import Bank
     from ipy_memory.model import Receipt, RetainItem
     from ipy_memory.scoping.modes import BankScope
-    from ipy_memory.settings.resolve import MnemopiConfig, Settings
+    from ipy_memory.settings.resolve import MnemopiConfig
 
 log = logging.getLogger("ipy_memory")
 
@@ -48,27 +51,15 @@ _ENGINE = (
 _SEARCH_DEFAULT, _SEARCH_MOST = 10, 50
 
 
-@dataclass(frozen=True, slots=True)
-class FirstTurn:
-    """The block for a session's first turn; taken as done by :meth:`commit` (A-03, A-05)."""
-
-    context: str | None
-    take: Callable[[], bool]
-
-    def commit(self) -> bool:
-        """Take the block into the instructions; ``False`` when another one was taken meanwhile."""
-        return self.take()
-
-
 class MnemopiSession(MnemopiBackend):
     """The local engine with a session's life: what starts it, what its turns leave behind, what clears it."""
 
-    def __init__(self, *args: Any, token_limit: Callable[[], float] | None = None, **options: Any) -> None:
+    def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.token_limit = token_limit or (lambda: self.config.injection_token_limit)
+        self.token_limit: float = self.config.injection_token_limit
         self.started = False
         self.first_turn_done = False
-        self.unretained: str | None = None
+        self._unretained: str | None = None
         self._retention: Retention | None = None
         self._begin = 0
 
@@ -132,13 +123,13 @@ class MnemopiSession(MnemopiBackend):
         if not (block := recalled or self.last_recall_block):
             return ""
         before = f"{text.MNEMOPI_INSTRUCTIONS}\n\n"
-        shown = conversation.truncate_tokens(before + block, self.token_limit())
+        shown = conversation.truncate_tokens(before + block, self.token_limit)
         return shown[len(before) :] if shown.startswith(before) else ""
 
     def instructions(self, recalled: str | None = None) -> str:
         """Return the developer instructions with the last recall block."""
         joined = "\n\n".join(filter(None, (text.MNEMOPI_INSTRUCTIONS, recalled or self.last_recall_block)))
-        return conversation.truncate_tokens(js.trim(joined), self.token_limit())
+        return conversation.truncate_tokens(js.trim(joined), self.token_limit)
 
     def end_turn(self, messages: Sequence[Message]) -> None:
         """Retain the latest turns when enough came together (A-09); never raises (A-04)."""
@@ -162,6 +153,11 @@ class MnemopiSession(MnemopiBackend):
                 else:
                     return
             time.sleep(_ATTEMPT_SECONDS)
+
+    @property
+    def unretained(self) -> str | None:
+        """Why the latest automatic retention failed; ``None`` where it did not."""
+        return self._unretained
 
     @alone
     def enqueue(self, messages: Sequence[Message]) -> None:
@@ -193,16 +189,17 @@ class MnemopiSession(MnemopiBackend):
             self._quietly(lambda: self.retention.force(messages, extract=False))
 
     @alone
-    def follow(self, fresh: MnemopiSession, messages: Sequence[Message]) -> bool:
-        """Go on as a session that was made from other settings; tell whether the banks are others now.
+    def follow(self, context: SessionContext, messages: Sequence[Message]) -> bool:
+        """Work under changed settings from the next call on; return whether the banks are others now.
 
         What was said so far goes to the old banks, unless retention is off now.
         """
+        fresh = open_backend(context)
         engine = [name for name in _ENGINE if getattr(fresh.config, name) != getattr(self.config, name)]
         moved = self._go_to(fresh.config, fresh.scope, messages, store=fresh.config.auto_retain)
         if engine:
             self.banks.change_engine(fresh.banks)
-        self.config, self._retention = fresh.config, None
+        self.config, self.token_limit, self._retention = fresh.config, fresh.token_limit, None
         return moved
 
     def _go_to(
@@ -219,11 +216,11 @@ class MnemopiSession(MnemopiBackend):
         return moved
 
     @alone
-    def move(self, settings: Settings, agent_dir: str, cwd: str, messages: Sequence[Message]) -> bool:
+    def move(self, context: SessionContext, messages: Sequence[Message]) -> bool:
         """Go on in another folder: what was said so far is stored in the old bank and not again in the new one."""
-        config = mnemopi_config(settings, agent_dir, cwd)
-        moved = self._go_to(config, mnemopi_scope(config, cwd), messages)
-        self.cwd, self._retention = cwd, None
+        config = mnemopi_config(context.settings, context.agent_dir, context.cwd)
+        moved = self._go_to(config, mnemopi_scope(config, context.cwd), messages)
+        self.cwd, self.token_limit, self._retention = context.cwd, _token_limit(context), None
         self.look_again()
         return moved
 
@@ -245,7 +242,7 @@ class MnemopiSession(MnemopiBackend):
         return [target.path for target in self.clear_targets(rescued=rescued) if exists(target.path)]
 
     @alone
-    def clear(self, *, rescued: Sequence[str] = (), backup: bool = True) -> Emptied:
+    def clear(self, *, rescued: Sequence[str] = (), backup: bool = True) -> Cleared:
         """Delete every memory in the session's bank files, and begin again.
 
         The files stay: another process that has one open loses nothing that it stores later. The next prompt recalls,
@@ -264,13 +261,13 @@ class MnemopiSession(MnemopiBackend):
         self.first_turn_done = False
         for target in self.own_targets():
             self.banks.get(target, WRITE)
-        return done
+        return Cleared(done.files, done.copies, "\n".join(done.notes) or None)
 
     def search(self, query: str, limit: float | None = None) -> Mapping[str, Any]:
         """Return what the search command answers (M-07)."""
         most = _SEARCH_DEFAULT if limit is None or math.isnan(limit) else int(min(max(limit, 1), _SEARCH_MOST))
         items = []
-        for hit in self.recall(query).hits[:most]:
+        for hit in self.recall(RecallRequest(query)).hits[:most]:
             known: dict[str, Any] = {"source": hit.source, "timestamp": hit.timestamp, "score": hit.score}
             item: dict[str, Any] = {"id": hit.id, "content": hit.content}
             items.append(item | {k: v for k, v in known.items() if v is not None})
@@ -348,7 +345,9 @@ class MnemopiSession(MnemopiBackend):
 
     def _block_for(self, latest: str, messages: Sequence[Message]) -> str | None:
         query = conversation.compose_query(latest, messages, self.config.recall_context_turns)
-        hits = self.recall(conversation.cut_query(query, latest, self.config.recall_max_query_chars)).hits
+        hits = self.recall(
+            RecallRequest(conversation.cut_query(query, latest, self.config.recall_max_query_chars))
+        ).hits
         return text.mnemopi_block(hits, self.banks.clock.now_ms(), conversation.strip_protocol) if hits else None
 
     def _counted(self, targets: Sequence[Target]) -> list[reports.BankStats]:
@@ -365,19 +364,21 @@ class MnemopiSession(MnemopiBackend):
         return found
 
     def _quietly(self, retain: Callable[[], object]) -> None:
-        self.unretained = None
+        self._unretained = None
         try:
             retain()
         except MemoryToolkitError as error:
-            self.unretained = safe_line(f"{error}")
+            self._unretained = safe_line(f"{error}")
             log.warning("Mnemopi: automatic retention failed: bank=%s error=%s", self.retain_bank, error)
 
 
-class MnemopiChild(Bystander, MnemopiBackend):
+class MnemopiChild(MnemopiBackend):
     """A sub-agent's alias: the parent's banks and scope, its own id and folder in what it retains (S-12).
 
     It recalls and retains nothing by itself, and closes nothing of the parent's.
     """
+
+    movable = False
 
     def __init__(self, parent: MnemopiSession, session_id: str, cwd: str) -> None:
         super().__init__(
@@ -403,3 +404,41 @@ class MnemopiChild(Bystander, MnemopiBackend):
 
     def close(self) -> None:
         """Let go of nothing: the files are the parent's."""
+
+
+def open_backend(context: SessionContext) -> MnemopiSession:
+    """Return the local engine for a session; nothing is opened or made yet."""
+    config = mnemopi_config(context.settings, context.agent_dir, context.cwd)
+    check_path(config.db_path, "mnemopi.dbPath")
+    engine = engine_config(
+        context.env,
+        proactive_linking=config.proactive_linking,
+        no_embeddings=config.no_embeddings,
+        polyphonic_recall=config.polyphonic_recall,
+        enhanced_recall=config.enhanced_recall,
+    )
+    banks = OpenBanks(
+        clock=context.clock,
+        ids=context.ids,
+        config=engine,
+        copies=state_path(context.agent_dir, "copies"),
+        choice=choose(config, context.env, context.embedder, off=engine.no_embeddings, outgoing=context.outgoing),
+        completion=context.completion or configured_completion(config),
+        notify=context.notify,
+    )
+    made = MnemopiSession(
+        config,
+        mnemopi_scope(config, context.cwd),
+        banks,
+        cwd=context.cwd,
+        session_id=context.session_id,
+        home=context.env.get("HOME", ""),
+    )
+    made.token_limit = _token_limit(context)
+    return made
+
+
+def _token_limit(context: SessionContext) -> float:
+    """Return the room for blocks as it is set, which may be less than the configuration's least."""
+    limit: float = context.settings.get("mnemopi.injectionTokenLimit") or 0
+    return limit

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
+    from ipy_memory.backends.base import Edited, Operation
     from ipy_memory.backends.mnemopi.backend import MnemopiBackend
-    from ipy_memory.backends.mnemopi.store.edit import Edited, Operation
     from ipy_memory.notebook.magics import MemoryMagics
     from ipy_memory.notebook.result import TextResult
 

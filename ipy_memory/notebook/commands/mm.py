@@ -100,7 +100,7 @@ def mm(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     from ipy_memory.notebook.result import TextResult
 
     action, _, model_id = parsed.word.partition(" ")
-    action, model_id = one_of("mm", action or "list", COMMANDS["mm"].choices), model_id.strip()
+    action, model_id = one_of("mm", action or "list", COMMANDS["mm"].options), model_id.strip()
     backend = remote(magics, "mental models")
     if action in OF_BANK:
         if model_id:

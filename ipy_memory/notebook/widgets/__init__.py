@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipy_memory.commands.table import PANELS
-from ipy_memory.errors import MagicError, MemoryToolkitError
+from ipy_memory.errors import MagicError
 
 if TYPE_CHECKING:
     from ipy_memory.notebook.widgets.display import Panel
@@ -36,15 +36,9 @@ def panel(session: MemorySession, kind: str = "recall", text: str = "", *, stati
     MagicError
         There is no panel of this kind, or it takes no text.
     """
-    from ipy_memory.backends.base import Movable
     from ipy_memory.notebook.widgets.session_hub import Desk, desk_of
 
-    def rescope(mode: str) -> None:
-        if not isinstance(session.backend, Movable):
-            raise MemoryToolkitError("This session is bound to its banks.", hint="open another session")
-        session.rebind(changes={f"{session.chosen}.scoping": mode})
-
-    return panel_on(desk_of(session, lambda: Desk(lambda: session, rescope)), kind, text, static=static)
+    return panel_on(desk_of(session, lambda: Desk(lambda: session, session.rescope)), kind, text, static=static)
 
 
 def panel_on(desk: Desk, kind: str, text: str = "", *, static: bool | None = None) -> Panel:

@@ -11,7 +11,7 @@ from ipy_memory.redact import redact_counted
 from ipy_memory.text import bare_id
 
 if TYPE_CHECKING:
-    from ipy_memory.backends.mnemopi.store.edit import Edited
+    from ipy_memory.backends.base import Edited
     from ipy_memory.model import Hit, Memory
     from ipy_memory.notebook.widgets.session_hub import Desk
 
@@ -77,9 +77,7 @@ class MemoryState(PanelState):
 
     def open_hit(self, hit: Hit) -> None:
         """Read a hit's memory in full; where the backend gives no access by id, show the hit itself."""
-        from ipy_memory.backends.base import Addressable
-
-        if hit.id and isinstance(self.desk.session.live_backend(), Addressable):
+        if hit.id and self.desk.session.live_backend().addressable:
             self.open(hit.id)
             return
         self.close()

@@ -51,8 +51,7 @@ class Desk:
     @property
     def scope(self) -> str:
         """The scoping mode in force; empty while no backend is chosen."""
-        session = self.session
-        return str(session.settings.get(f"{session.chosen}.scoping")) if session.backend is not None else ""
+        return self.session.scoping
 
     def join(self, watcher: Watcher) -> None:
         """Tell this one, too, of every change."""

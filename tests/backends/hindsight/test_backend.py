@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ipy_memory import text, tools
+from ipy_memory.backends.base import RecallRequest
 from ipy_memory.backends.hindsight.bank import MAX_KNOWN_BANKS, KnownBanks
 from ipy_memory.backends.hindsight.prompts import INSTRUCTIONS
 from ipy_memory.backends.hindsight.request import address
@@ -69,7 +70,7 @@ def items(*contents: str) -> list[RetainItem]:
 @pytest.mark.claim("R-08", "R-23", "R-24", "R-28", "C-03", "S-04")
 def test_recall_is_one_request_and_shows_what_came(world: World) -> None:
     world.stub.answer_with([{"body": RESULTS}])
-    result = tools.run_recall(Host(world, world.backend()), " q ")
+    result = tools.run_recall(Host(world, world.backend()), RecallRequest(" q "))
     assert world.sent == ["POST omp/memories/recall"]
     assert world.stub.requests[0]["body"] == {
         "query": " q ",
@@ -89,7 +90,9 @@ def test_recall_is_one_request_and_shows_what_came(world: World) -> None:
 
 @pytest.mark.claim("R-24", "S-02")
 def test_settings_shape_the_request(world: World) -> None:
-    world.backend(HindsightScope("omp"), recallBudget="high", recallMaxTokens=77, recallTypes=[]).recall("q")
+    world.backend(HindsightScope("omp"), recallBudget="high", recallMaxTokens=77, recallTypes=[]).recall(
+        RecallRequest("q")
+    )
     assert world.stub.requests[0]["body"] == {"query": "q", "max_tokens": 77, "budget": "high"}
 
 
@@ -98,7 +101,7 @@ def test_the_tool_changes_no_session_state_and_uses_no_query_settings(world: Wor
     world.stub.answer_with([{"body": RESULTS}])
     backend = world.backend(recallContextTurns=5, recallMaxQueryChars=3)
     before = backend.instructions()
-    backend.recall("a long query")
+    backend.recall(RecallRequest("a long query"))
     assert world.stub.requests[0]["body"]["query"] == "a long query"
     assert (backend.instructions(), backend.last_recall_snippet) == (before, None)
 
@@ -106,31 +109,35 @@ def test_the_tool_changes_no_session_state_and_uses_no_query_settings(world: Wor
 def test_one_bad_entry_never_breaks_a_recall(world: World) -> None:
     odd = [None, 7, {"text": None}, {"text": "good", "metadata": {"a": None}, "tags": None, "scores": {"final": "x"}}]
     world.stub.answer_with([{"body": {"results": odd}}])
-    answer = world.backend().recall("q")
+    answer = world.backend().recall(RecallRequest("q"))
     assert [hit.content for hit in answer.hits] == ["good"]
     assert answer.notes == ("3 entries of the answer had no text",)
 
 
 def test_a_limit_counts_hits_and_is_not_the_token_budget(world: World) -> None:
     world.stub.answer_with([{"body": {"results": [{"text": str(n)} for n in range(9)]}}])
-    assert len(world.backend().recall("q", limit=5).hits) == 5
+    assert len(world.backend().recall(RecallRequest("q", limit=5)).hits) == 5
     assert world.stub.requests[0]["body"]["max_tokens"] == 1024
 
 
 def test_an_empty_answer_to_a_narrow_budget_says_so(world: World) -> None:
     world.stub.answer_with([{"body": {"results": []}}])
-    assert "recallMaxTokens is 5" in world.backend(recallMaxTokens=5).recall("q").notes[0]
-    assert world.backend().recall("q").notes == ()
+    assert "recallMaxTokens is 5" in world.backend(recallMaxTokens=5).recall(RecallRequest("q")).notes[0]
+    assert world.backend().recall(RecallRequest("q")).notes == ()
 
 
 @pytest.mark.claim("R-15", "F-05")
 def test_a_failing_tool_logs_one_warning_and_raises_the_same(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.stub.answer_with([{"status": 500, "body": {"detail": "down"}}])
     host = Host(world, world.backend())
-    for tool, call in (("recall", tools.run_recall), ("reflect", tools.run_reflect)):
+    calls = {
+        "recall": lambda: tools.run_recall(host, RecallRequest("q")),
+        "reflect": lambda: tools.run_reflect(host, "q"),
+    }
+    for tool, call in calls.items():
         caplog.clear()
         with pytest.raises(HindsightError, match=f"^{tool} failed: down$"):
-            call(host, "q")
+            call()
         (record,) = [record for record in caplog.records if record.levelno == logging.WARNING]
         assert record.getMessage() == f"{tool} failed: backend=hindsight bank=omp error={tool} failed: down"
 
@@ -147,7 +154,7 @@ def test_a_recall_that_is_cancelled_before_sends_nothing(world: World) -> None:
     cancel = threading.Event()
     cancel.set()
     with pytest.raises(RecallCancelled):
-        world.backend().recall("q", cancel=cancel)
+        world.backend().recall(RecallRequest("q", cancel=cancel))
     assert world.sent == []
 
 
@@ -164,9 +171,9 @@ def test_an_interrupt_is_neither_logged_nor_wrapped(world: World, caplog: pytest
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
-        tools.run_recall(host, "q")
+        tools.run_recall(host, RecallRequest("q"))
     assert caplog.records == []
-    assert tools.run_recall(host, "q").text.startswith("Found 2")
+    assert tools.run_recall(host, RecallRequest("q")).text.startswith("Found 2")
 
 
 # ---- reflect and the bank
@@ -261,7 +268,7 @@ def test_credentials_leave_neither_by_the_queue_nor_by_transcripts(world: World)
 def test_retaining_what_was_just_recalled_is_noticed(world: World) -> None:
     world.stub.answer_with([{"body": RESULTS}])
     backend = world.backend()
-    backend.recall("q")
+    backend.recall(RecallRequest("q"))
     assert backend.retain(items("Alpha", "new")).duplicates == 1
 
 
@@ -421,7 +428,9 @@ def test_closing_sends_what_waits_and_refuses_more(world: World) -> None:
 EXITING = """
 import sys
 from ipy_memory.clock import ProcessIds, SystemClock, SystemTimers
+from ipy_memory.backends.base import RecallRequest
 from ipy_memory.backends.hindsight.backend import HindsightBackend
+from ipy_memory.backends.base import RecallRequest
 from ipy_memory.backends.hindsight.outbox import Outbox
 from ipy_memory.model import RetainItem
 from ipy_memory.scoping.modes import HindsightScope
@@ -454,7 +463,7 @@ def test_at_exit_what_waits_is_sent_or_reported(world: World, status: int) -> No
 @pytest.mark.claim("Q-11")
 def test_nothing_but_the_outbox_is_written_here(world: World) -> None:
     backend = world.backend(retainEveryNTurns=1)
-    backend.recall("q")
+    backend.recall(RecallRequest("q"))
     backend.end_turn(talk(1))
     assert list(world.folder.iterdir()) == []
     backend.retain(items(f"the key is {SECRET}"))
@@ -736,7 +745,7 @@ def test_enqueue_sends_the_queue_and_then_the_whole_log(world: World) -> None:
 def test_clear_sends_the_queue_deletes_nothing_and_warns(world: World) -> None:
     backend = world.backend()
     backend.retain(items("a"))
-    warning = backend.clear()
+    warning = backend.clear().warning or ""
     assert world.sent == ["PUT omp", "POST omp/memories 1"]
     assert "omp" in warning
     assert "delete_bank" in warning

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ipy_memory.backends.base import Edit, Operation
 from ipy_memory.backends.mnemopi.db.bank import Bank
 from ipy_memory.backends.mnemopi.db.copies import copies_of
-from ipy_memory.backends.mnemopi.store.edit import Operation, edit
+from ipy_memory.backends.mnemopi.store.edit import edit
 from ipy_memory.backends.mnemopi.store.write import RememberOptions, remember
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import EditRefusedError, MemoryNotFoundError, MemoryToolkitError
@@ -108,8 +109,8 @@ def test_a_dry_run_foresees_every_kind_of_row(tmp_path: Path, op: Operation) -> 
         ]
         for memory_id in [*ids, "f1", "none"]:
             content = "other text" if op == "update" else None
-            planned = edit([bank], op, memory_id, content=content, dry_run=True)
-            done = edit([bank], op, memory_id, content=content)
+            planned = edit([bank], Edit(op, memory_id, content=content, dry_run=True))
+            done = edit([bank], Edit(op, memory_id, content=content))
             assert (planned.status, planned.bank, planned.store) == (done.status, done.bank, done.store), memory_id
 
 

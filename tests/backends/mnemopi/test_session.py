@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipy_memory import text
+from ipy_memory.backends.base import RecallRequest
 from ipy_memory.backends.mnemopi.db.bank import Bank
 from ipy_memory.backends.mnemopi.session import MnemopiSession
 from ipy_memory.backends.mnemopi.store.write import RememberOptions, remember
@@ -122,7 +123,7 @@ def test_the_block_is_cut_to_the_room_beside_the_instructions(
     session = opened()
     session.retain("Deploy " + LONG)
     backend = backend_of(session)
-    backend.token_limit = lambda: limit
+    backend.token_limit = limit
     prepared = session.first_turn("deploy")
     assert prepared is not None
     assert (None if prepared.context is None else len(prepared.context)) == context
@@ -208,9 +209,9 @@ def test_a_compaction_counts_what_an_emoji_says(opened: Opened) -> None:
     backend = backend_of(session)
     recall = backend.recall
 
-    def spy(query: str, **given: Any) -> Any:
-        asked.append(query)
-        return recall(query, **given)
+    def spy(request: RecallRequest) -> Any:
+        asked.append(request.query)
+        return recall(request)
 
     backend.recall = spy  # type: ignore[method-assign]
     said = [Message("user", "q"), Message("assistant", "a"), Message("user", "👍"), Message("user", "  ")]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from ipy_memory import conversation, text, tools
+from ipy_memory.backends.base import RecallRequest
 from ipy_memory.backends.hindsight import mental_models, parsing, prompts
 from ipy_memory.backends.hindsight.backend import OWN_SOURCE, HindsightBackend
 from ipy_memory.backends.hindsight.client import HindsightClient, Item
@@ -290,7 +291,7 @@ def _step(session: _Session, step: Mapping[str, Any]) -> Any:
     state, op = session.last, step["op"]
     match op:
         case "recall":
-            return tool_answer(lambda: tools.run_recall(session, step["query"]))
+            return tool_answer(lambda: tools.run_recall(session, RecallRequest(step["query"])))
         case "reflect":
             return tool_answer(lambda: tools.run_reflect(session, step["query"], step.get("context")))
         case "retain":

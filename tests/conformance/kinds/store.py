@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ipy_memory import text
+from ipy_memory.backends.base import Edit
 from ipy_memory.backends.mnemopi.config import EngineConfig
 from ipy_memory.backends.mnemopi.consolidation.sleep import sleep
 from ipy_memory.backends.mnemopi.db.bank import Bank
@@ -153,14 +154,7 @@ class Replay:
         if op == "memory_edit":
             given = step["params"]
             try:
-                edited = edit(
-                    list(self.banks.values()),
-                    given["op"],
-                    given["id"],
-                    content=given.get("content"),
-                    importance=given.get("importance"),
-                    replacement_id=given.get("replacement_id"),
-                )
+                edited = edit(list(self.banks.values()), Edit(**given))
             except MemoryToolkitError as error:
                 return {"error": error.message, "error_name": "Error"}
             return {"text": edited.text, "details": edited.details}

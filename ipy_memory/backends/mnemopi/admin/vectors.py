@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ipy_memory import text
+from ipy_memory.backends.base import BankVectors, StoredModel, Vectors
 from ipy_memory.backends.mnemopi.db.bank import within_limits
 from ipy_memory.backends.mnemopi.recall.similarity import has_vectors, unlike
 from ipy_memory.jscompat import strings as js
@@ -23,29 +23,6 @@ _COVERED = (
     " UNION ALL SELECT id FROM episodic_memory WHERE superseded_by IS NULL AND trim(content, :blank) <> ''"
     ") m LEFT JOIN memory_embeddings e ON e.memory_id = m.id AND (:model IS NULL OR e.model = :model)"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class StoredModel:
-    """The vectors that one model made: how many, and of how many numbers (``None``: it cannot be read)."""
-
-    model: str
-    count: int
-    size: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class BankVectors:
-    """The vectors of one bank.
-
-    ``memories`` counts those that vectors are made of (live, not blank), ``covered`` those of them that have one of
-    the model in use, or of any where none is in use.
-    """
-
-    bank: str
-    memories: int
-    covered: int
-    models: tuple[StoredModel, ...] = ()
 
 
 @within_limits
@@ -92,32 +69,29 @@ def notes(choice: Choice, banks: Sequence[Bank]) -> list[str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Vectors:
-    """What vectors do in a session: what computes them, and those that the banks in scope hold."""
+def state(choice: Choice) -> str:
+    """Return whether vectors are in use, by what, or why not."""
+    embedder = choice.embedder
+    if embedder is None:
+        return f"not in use: {choice.reason} ({choice.hint})"
+    by = f"{embedder.model}, {embedder.place}"
+    return f"off: {embedder.problem} ({by})" if embedder.problem else f"in use: {by}"
 
-    choice: Choice
-    banks: tuple[BankVectors, ...] = ()
 
-    @property
-    def state(self) -> str:
-        """Whether vectors are in use, by what, or why not."""
-        embedder = self.choice.embedder
-        if embedder is None:
-            return f"not in use: {self.choice.reason} ({self.choice.hint})"
-        by = f"{embedder.model}, {embedder.place}"
-        return f"off: {embedder.problem} ({by})" if embedder.problem else f"in use: {by}"
+def report(choice: Choice, banks: Sequence[BankVectors]) -> Vectors:
+    """Return what vectors do in a session, and those that the banks in scope hold."""
+    shown = state(choice)
+    return Vectors(shown, _summary(choice, banks, shown), tuple(banks))
 
-    @property
-    def summary(self) -> str:
-        """The state in one line, with how many memories have a vector where some have none."""
-        memories, covered = sum(bank.memories for bank in self.banks), sum(bank.covered for bank in self.banks)
-        if self.choice.embedder is None:
-            return f"{self.state}; {_of(covered, memories)} have one" if covered else self.state
-        if covered == memories:
-            return self.state
-        line = f"{self.state}; {_of(covered, memories)} have one"
-        return line if self.choice.embedder.problem else f"{line}, %memory embeddings reindex makes the rest"
+
+def _summary(choice: Choice, banks: Sequence[BankVectors], shown: str) -> str:
+    memories, covered = sum(bank.memories for bank in banks), sum(bank.covered for bank in banks)
+    if choice.embedder is None:
+        return f"{shown}; {_of(covered, memories)} have one" if covered else shown
+    if covered == memories:
+        return shown
+    line = f"{shown}; {_of(covered, memories)} have one"
+    return line if choice.embedder.problem else f"{line}, %memory embeddings reindex makes the rest"
 
 
 def _of(part: int, whole: int) -> str:

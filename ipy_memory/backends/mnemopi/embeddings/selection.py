@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from ipy_memory import process
+from ipy_memory.backends.base import Reindexed
 from ipy_memory.backends.mnemopi.embeddings import model_files, openai_api, providers
 from ipy_memory.backends.mnemopi.embeddings.index import log, reindex
 from ipy_memory.errors import EmbeddingError, MemoryToolkitError, MissingFeatureError
@@ -190,15 +191,6 @@ def choose(
 
 
 _PROBE = "memory"
-
-
-@dataclass(frozen=True, slots=True)
-class Reindexed:
-    """What a reindex did to one bank: how many vectors it stored, and the copy that was made before."""
-
-    bank: str
-    stored: int
-    copy: Path
 
 
 def check_answers(choice: Choice) -> None:

@@ -9,7 +9,7 @@ from ipy_memory.backends.mnemopi.db.rows import as_text, json_list, number_or
 from ipy_memory.backends.mnemopi.db.visibility import OTHER_SESSION
 from ipy_memory.backends.mnemopi.recall import candidates, scoring, tracing
 from ipy_memory.backends.mnemopi.recall.query_terms import CLITIC_FRAGMENTS, FACT_FILLER_WORDS
-from ipy_memory.backends.mnemopi.recall.tracing import Step
+from ipy_memory.backends.trace import Step
 from ipy_memory.jscompat import strings as js
 from ipy_memory.model import Hit, ScoreParts
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ipy_memory.backends.mnemopi.db.bank import Bank
     from ipy_memory.backends.mnemopi.recall.scoring import Words
-    from ipy_memory.backends.mnemopi.recall.tracing import Trace
+    from ipy_memory.backends.trace import Trace
 
 SOURCE = "facts"
 TIER = "fact"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ipy_memory import text
 from ipy_memory.backends.mnemopi.recall import tracing
 from ipy_memory.backends.mnemopi.recall.single_bank import RecallOptions, recall_enhanced, touch
-from ipy_memory.backends.mnemopi.recall.tracing import Trace
+from ipy_memory.backends.trace import Trace
 from ipy_memory.errors import MemoryToolkitError, RecallCancelled, ScopedRecallError
 from ipy_memory.jscompat import collation
 from ipy_memory.jscompat import strings as js

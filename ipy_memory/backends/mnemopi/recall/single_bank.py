@@ -1,6 +1,6 @@
 """The recall of one bank: candidates, score, choice. It only reads; :func:`touch` counts afterwards.
 
-A :class:`~ipy_memory.backends.mnemopi.recall.tracing.Trace` may listen; it changes nothing.
+A :class:`~ipy_memory.backends.trace.Trace` may listen; it changes nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ipy_memory.backends.mnemopi.db.bank import Bank, Counts
     from ipy_memory.backends.mnemopi.recall.row_cache import Tier
-    from ipy_memory.backends.mnemopi.recall.tracing import Trace
+    from ipy_memory.backends.trace import Trace
     from ipy_memory.model import Hit
 
 log = logging.getLogger("ipy_memory.backends.mnemopi")

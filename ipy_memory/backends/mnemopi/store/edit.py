@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ipy_memory import text
+from ipy_memory.backends.base import Edit, Edited, Operation, Status
 from ipy_memory.backends.mnemopi.db.bank import within_limits
 from ipy_memory.backends.mnemopi.store import browse
 from ipy_memory.backends.mnemopi.store.delete import hanging_on
-from ipy_memory.backends.mnemopi.store.memories import Store, find, forget, invalidate, restore, update
+from ipy_memory.backends.mnemopi.store.memories import find, forget, invalidate, restore, update
 from ipy_memory.errors import EditRefusedError, MemoryNotFoundError, MemoryToolkitError, ToolInputError
-from ipy_memory.jscompat.strings import clamp01, clip, json_text, number_text
+from ipy_memory.jscompat.strings import clamp01, clip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
-    from pathlib import Path
 
     from ipy_memory.backends.mnemopi.db.bank import Bank
-    from ipy_memory.backends.mnemopi.store.memories import Rewrite
     from ipy_memory.model import Memory
-
-Operation = Literal["update", "forget", "invalidate"]
-Status = Literal["updated", "deleted", "invalidated", "not_found", "not_editable"]
 
 _DONE: Mapping[Operation, Status] = {"update": "updated", "forget": "deleted", "invalidate": "invalidated"}
 
@@ -31,54 +27,11 @@ LISTED = "%memory browse lists ids"
 """Where to look for an id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
-    """How an edit went: where it happened, the memory as it was before, and what it wrote, for an undo.
-
-    ``along`` says for a forgotten memory how many rows of which table go with it, ``summaries`` which live summaries
-    of it stay: memories of their own, which still say what they were made from. ``path`` is the bank's file.
-    """
-
-    id: str
-    status: Status
-    bank: str | None = None
-    store: Store | None = None
-    before: Memory | None = None
-    undo: Rewrite | None = None
-    along: Mapping[str, int] = field(default_factory=dict)
-    summaries: tuple[str, ...] = ()
-    path: Path | None = None
-
-    @property
-    def text(self) -> str:
-        """The tool's exact sentence (M-04)."""
-        if self.bank is None or self.store is None:
-            return text.not_found_text(self.id)
-        if self.status == "not_editable":
-            return text.read_only_fact_text(self.id, self.bank)
-        if self.status == "not_found":
-            return text.not_found_text(self.id, self.bank, self.store)
-        return text.edited_text(self.id, self.status, self.bank, self.store)
-
-    @property
-    def details(self) -> dict[str, str]:
-        """The tool's details: ``status``, and ``bank`` and ``store`` where they are known (M-04)."""
-        known = {"status": self.status, "bank": self.bank, "store": self.store}
-        return {name: value for name, value in known.items() if value is not None}
-
-
 def edit(
     banks: Iterable[Bank],
-    op: Operation,
-    memory_id: str,
+    asked: Edit,
     *,
-    content: str | None = None,
-    importance: float | None = None,
-    replacement_id: str | None = None,
     preview_chars: int | None = None,
-    base: str | None = None,
-    purge: bool = False,
-    dry_run: bool = False,
     prepare: Callable[[Bank], Bank] = lambda bank: bank,
 ) -> Edited:
     """Carry out one ``memory_edit``; the first bank that takes it wins (M-02 to M-04).
@@ -88,20 +41,10 @@ def edit(
     banks
         In the order of R-13: the bank that is written, then the recall banks. No further one is taken once a bank
         takes the edit; they may be open for reading.
-    op, memory_id
-        What is done to which memory.
-    content, importance
-        What an update writes; the importance is held between 0 and 1.
-    replacement_id
-        The memory that stands in for an invalidated one.
+    asked
+        What is done to which memory; an importance is held between 0 and 1.
     preview_chars
         Refuse an update whose content is the memory's own preview of this length (M-06); ``None`` asks nothing.
-    base
-        Refuse to edit a memory whose text is not this one any more; ``None`` asks nothing.
-    purge
-        Leave no byte of a forgotten text in the file.
-    dry_run
-        Only tell how it would go.
     prepare
         Returns the bank opened for writing; called when it is certain that it will be written.
 
@@ -110,31 +53,30 @@ def edit(
     ToolInputError
         An update without content and importance.
     EditRefusedError
-        The update would cut the memory to its preview, or undo what somebody else has written meanwhile.
+        The update would cut the memory to its preview, or overwrite what somebody else has written since.
     """
-    if op == "update" and content is None and importance is None:
+    if asked.op == "update" and asked.content is None and asked.importance is None:
         raise ToolInputError(text.EDIT_NEEDS_SOMETHING, hint="give one of the two, or both")
     refused: Edited | None = None
     for bank in banks:
-        before = find(bank, memory_id)
+        before = find(bank, asked.id)
         if before is None:
             continue
-        store: Store = before.store  # type: ignore[assignment]
+        store = before.store
         if store == "fact":
-            refused = refused or Edited(memory_id, "not_editable", bank.name, store, before)
+            refused = refused or Edited(asked.id, "not_editable", bank.name, store, before)
             continue
-        if content is not None and preview_chars is not None:
-            _check_whole(before, content, preview_chars)
-        if editable(bank, before, op):
-            staying = () if purge else summaries_of(bank, [memory_id]).get(memory_id, ())
-            if dry_run:
-                along = _along(bank, op, memory_id)
-                return Edited(memory_id, _DONE[op], bank.name, store, before, along=along, summaries=staying)
-            change = _Change(content, importance, replacement_id, base, purge)
-            if done := _carried_out(prepare(bank), op, before, change):
+        if asked.content is not None and preview_chars is not None:
+            _check_whole(before, asked.content, preview_chars)
+        if editable(bank, before, asked.op):
+            staying = () if asked.purge else summaries_of(bank, [asked.id]).get(asked.id, ())
+            if asked.dry_run:
+                along = _along(bank, asked.op, asked.id)
+                return Edited(asked.id, _DONE[asked.op], bank.name, store, before, along=along, summaries=staying)
+            if done := _carried_out(prepare(bank), asked, before):
                 return replace(done, summaries=staying)
-        refused = refused or Edited(memory_id, "not_found", bank.name, store, before)
-    return refused or Edited(memory_id, "not_found")
+        refused = refused or Edited(asked.id, "not_found", bank.name, store, before)
+    return refused or Edited(asked.id, "not_found")
 
 
 def summaries_of(bank: Bank, memory_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
@@ -156,33 +98,23 @@ def editable(bank: Bank, memory: Memory, op: Operation) -> bool:
     return memory.store == "working" and own
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """What an edit brings along."""
-
-    content: str | None = None
-    importance: float | None = None
-    replacement_id: str | None = None
-    base: str | None = None
-    purge: bool = False
-
-
-def _carried_out(bank: Bank, op: Operation, before: Memory, change: _Change) -> Edited | None:
+def _carried_out(bank: Bank, asked: Edit, before: Memory) -> Edited | None:
     """Write one edit; ``None`` if the memory is gone by now."""
     written = None
-    along = _along(bank, op, before.id)
+    along = _along(bank, asked.op, before.id)
     # A purge rewrites the whole file, which no transaction can hold.
-    with nullcontext() if change.purge else bank.transaction():
-        if change.base is not None:
-            _check_unchanged(find(bank, before.id), change.base, bank)
-        if op == "update":
-            weight = None if change.importance is None else clamp01(change.importance)
-            written = update(bank, before.id, content=change.content, importance=weight)
-        elif op == "invalidate":
-            written = invalidate(bank, before.id, change.replacement_id)
-        there = forget(bank, before.id, purge=change.purge) if op == "forget" else written is not None
-    store = cast("Store", before.store)
-    return Edited(before.id, _DONE[op], bank.name, store, before, written, along, path=bank.path) if there else None
+    with nullcontext() if asked.purge else bank.transaction():
+        if asked.base is not None:
+            _check_unchanged(find(bank, before.id), asked.base, bank)
+        if asked.op == "update":
+            weight = None if asked.importance is None else clamp01(asked.importance)
+            written = update(bank, before.id, content=asked.content, importance=weight)
+        elif asked.op == "invalidate":
+            written = invalidate(bank, before.id, asked.replacement_id)
+        there = forget(bank, before.id, purge=asked.purge) if asked.op == "forget" else written is not None
+    if not there:
+        return None
+    return Edited(before.id, _DONE[asked.op], bank.name, before.store, before, written, along, path=bank.path)
 
 
 @within_limits
@@ -231,25 +163,7 @@ def read_address(banks: Iterable[Bank], url: str) -> str:
     memory_id = text.address_id(url)
     if memory_id in ("", "root"):
         raise MemoryToolkitError(text.unreadable(url, "mnemopi"), hint=LISTED)
-    return page(find_in(banks, memory_id))
-
-
-def page(memory: Memory) -> str:
-    """Return a memory as a page: a header with what is known of it, then the whole text (M-05)."""
-    known = {
-        "id": memory.id,
-        "bank": memory.bank,
-        "store": memory.store,
-        "source": memory.source,
-        "timestamp": memory.timestamp,
-        "created_at": memory.created_at,
-        "importance": None if memory.importance is None else number_text(memory.importance),
-        "veracity": memory.veracity,
-        "session_id": memory.session_id,
-        "metadata": json_text(memory.metadata) if memory.metadata else None,
-    }
-    header = "\n".join(f"{name}: {value}" for name, value in known.items() if value)
-    return f"---\n{header}\n---\n\n{memory.content}"
+    return text.memory_page(find_in(banks, memory_id))
 
 
 def _check_unchanged(now: Memory | None, base: str, bank: Bank) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ipy_memory.backends.mnemopi.db.bank import Bank
 from ipy_memory.backends.mnemopi.recall.multi_bank import ScopedAnswer, compare, fallback_query, merge, scoped_recall
-from ipy_memory.backends.mnemopi.recall.tracing import Step, Trace
+from ipy_memory.backends.trace import Step, Trace
 from ipy_memory.clock import FixedClock
 from ipy_memory.errors import BankError, MemoryToolkitError, ScopedRecallError
 from ipy_memory.model import Hit

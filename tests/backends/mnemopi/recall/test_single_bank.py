@@ -21,7 +21,7 @@ from ipy_memory.backends.mnemopi.recall.facts import fact_recall
 from ipy_memory.backends.mnemopi.recall.multi_bank import scoped_recall
 from ipy_memory.backends.mnemopi.recall.row_cache import WORKING
 from ipy_memory.backends.mnemopi.recall.single_bank import RecallOptions, recall, recall_enhanced, touch
-from ipy_memory.backends.mnemopi.recall.tracing import Step, Trace
+from ipy_memory.backends.trace import Step, Trace
 from ipy_memory.clock import FixedClock
 from ipy_memory.errors import RecallCancelled
 from ipy_memory.jscompat import strings as js

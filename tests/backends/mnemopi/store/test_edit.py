@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ipy_memory.backends.base import Edit
 from ipy_memory.backends.mnemopi.db import connection
 from ipy_memory.backends.mnemopi.db.bank import Bank
 from ipy_memory.backends.mnemopi.store import delete as removal
 from ipy_memory.backends.mnemopi.store.delete import scrub
-from ipy_memory.backends.mnemopi.store.edit import edit, find_in, page, read_address, undo
+from ipy_memory.backends.mnemopi.store.edit import edit, find_in, read_address, undo
 from ipy_memory.backends.mnemopi.store.memories import find, forget, invalidate, restore, update
 from ipy_memory.backends.mnemopi.store.write import RememberOptions, remember
 from ipy_memory.clock import FixedClock, FixedIds
@@ -30,6 +31,7 @@ from ipy_memory.errors import (
     ToolInputError,
 )
 from ipy_memory.model import Memory
+from ipy_memory.text import memory_page as page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,14 +79,14 @@ def _row(bank: Bank, id_: str, columns: str) -> Any:
 @pytest.mark.claim("M-02", "M-04")
 def test_update(banks: list[Bank], proj: Bank) -> None:
     id_ = remember(proj, "before", RememberOptions(embed_text="other"))
-    done = edit(banks, "update", id_, content="uses secret_aB3dE5gH7jK9aB3d", importance=7)
+    done = edit(banks, Edit("update", id_, content="uses secret_aB3dE5gH7jK9aB3d", importance=7))
     assert done.text == f"Memory {id_} updated in bank proj (working)."
     assert done.details == {"status": "updated", "bank": "proj", "store": "working"}
     assert _row(proj, id_, "content, importance, embed_text") == ("uses [REDACTED]", 1.0, None)
     assert proj.connection.execute("SELECT content FROM fts_working").fetchall() == [("uses [REDACTED]",)]
     assert done.before is not None
     assert done.before.content == "before"
-    edit(banks, "update", id_, importance=-1)
+    edit(banks, Edit("update", id_, importance=-1))
     assert _row(proj, id_, "content, importance") == ("uses [REDACTED]", 0.0)
 
 
@@ -93,7 +95,7 @@ def test_an_update_must_say_what_to_change(banks: list[Bank], proj: Bank) -> Non
     id_ = remember(proj, "x")
     before = _dump(proj)
     with pytest.raises(ToolInputError) as caught:
-        edit(banks, "update", id_)
+        edit(banks, Edit("update", id_))
     assert caught.value.message == "memory_edit update requires content or importance."
     assert _dump(proj) == before
 
@@ -105,7 +107,7 @@ def test_importance_is_held_within_its_bounds(tmp_path_factory: pytest.TempPathF
     path = tmp_path_factory.mktemp("bank") / "mnemopi.db"
     with Bank.open(path, "proj", clock=FixedClock(NOW), ids=FixedIds()) as bank:
         id_ = remember(bank, "x")
-        edit([bank], "update", id_, importance=importance)
+        edit([bank], Edit("update", id_, importance=importance))
         assert _row(bank, id_, "importance")[0] == min(1, max(0, importance))
 
 
@@ -116,9 +118,9 @@ def test_forget_takes_everything_made_from_the_memory(banks: list[Bank], proj: B
         for table in ("working_memory", "fts_working", "annotations", "facts", "memoria_facts", "memoria_preferences")
     }
     id_ = remember(proj, "I prefer tea", RememberOptions(extract=True, source="x"))
-    assert edit(banks, "forget", id_).text == f"Memory {id_} deleted in bank proj (working)."
+    assert edit(banks, Edit("forget", id_)).text == f"Memory {id_} deleted in bank proj (working)."
     assert {t: proj.connection.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in empty} == empty
-    assert edit(banks, "forget", id_).details == {"status": "not_found"}
+    assert edit(banks, Edit("forget", id_)).details == {"status": "not_found"}
 
 
 @pytest.mark.claim("M-03", "M-04")
@@ -126,7 +128,7 @@ def test_forget_takes_everything_made_from_the_memory(banks: list[Bank], proj: B
 def test_an_episode_is_neither_updated_nor_forgotten(banks: list[Bank], proj: Bank, op: Any) -> None:
     _add_episode(proj, "a summary", "")
     before = _dump(proj)
-    done = edit(banks, op, EPISODE, content="x")
+    done = edit(banks, Edit(op, EPISODE, content="x"))
     assert done.text == f"Memory {EPISODE} was not found in bank proj (episodic)."
     assert done.details == {"status": "not_found", "bank": "proj", "store": "episodic"}
     assert _dump(proj) == before
@@ -138,7 +140,7 @@ def test_a_fact_is_read_only(banks: list[Bank], proj: Bank, op: Any) -> None:
     remember(proj, "I prefer tea", RememberOptions(extract=True))
     fact = proj.connection.execute("SELECT fact_id FROM facts").fetchone()[0]
     before = _dump(proj)
-    done = edit(banks, op, fact, content="x")
+    done = edit(banks, Edit(op, fact, content="x"))
     assert done.details == {"status": "not_editable", "bank": "proj", "store": "fact"}
     assert done.text == (
         f"Memory {fact} is a read-only fact in bank proj (fact); it cannot be edited. Read it with memory://{fact}."
@@ -151,10 +153,10 @@ def test_invalidate_and_undo(banks: list[Bank], proj: Bank) -> None:
     id_ = remember(proj, "x", RememberOptions(valid_until="2027-01-01"))
     _add_episode(proj, "a summary", "")
     before = _dump(proj)
-    done = edit(banks, "invalidate", id_, replacement_id="new")
+    done = edit(banks, Edit("invalidate", id_, replacement_id="new"))
     assert done.text == f"Memory {id_} invalidated in bank proj (working)."
     assert _row(proj, id_, "valid_until, superseded_by") == (NOW, "new")
-    episode = edit(banks, "invalidate", EPISODE)
+    episode = edit(banks, Edit("invalidate", EPISODE))
     assert episode.text == f"Memory {EPISODE} invalidated in bank proj (episodic)."
     assert done.undo is not None
     assert episode.undo is not None
@@ -174,15 +176,15 @@ def test_undoing_what_is_gone_does_nothing(proj: Bank) -> None:
 def test_an_undo_writes_only_what_the_edit_wrote(banks: list[Bank], proj: Bank) -> None:
     """B05: the undo of an importance leaves a text alone that somebody else wrote meanwhile, and the reverse."""
     id_ = remember(proj, "before", RememberOptions(embed_text="indexed"))
-    weighed = edit(banks, "update", id_, importance=0.9)
+    weighed = edit(banks, Edit("update", id_, importance=0.9))
     proj.connection.execute("UPDATE working_memory SET content = 'of somebody else'")
     assert undo(proj, weighed)
     assert _row(proj, id_, "content, importance") == ("of somebody else", 0.5)
-    written = edit(banks, "update", id_, content="after")
+    written = edit(banks, Edit("update", id_, content="after"))
     proj.connection.execute("UPDATE working_memory SET importance = 0.1, embed_text = 'of another'")
     assert undo(proj, written)
     assert _row(proj, id_, "content, importance, embed_text") == ("of somebody else", 0.1, "indexed")
-    ended = edit(banks, "invalidate", id_)
+    ended = edit(banks, Edit("invalidate", id_))
     proj.connection.execute("UPDATE working_memory SET content = 'last'")
     assert undo(proj, ended)
     assert _row(proj, id_, "content, valid_until") == ("last", None)
@@ -208,7 +210,7 @@ def test_an_undo_of_what_was_changed_again_is_refused_unless_it_is_forced(
 ) -> None:
     """B05: both states are in the error, the memory's text is not in its message."""
     id_ = remember(proj, "before", RememberOptions(valid_until="2027-01-01"))
-    done = edit(banks, op, id_, **given)
+    done = edit(banks, Edit(op, id_, **given))
     [(column, value)] = other.items()
     proj.connection.execute(f"UPDATE working_memory SET {column} = ?", (value,))
     before = _dump(proj)
@@ -224,7 +226,7 @@ def test_an_undo_of_what_was_changed_again_is_refused_unless_it_is_forced(
 
 def test_text_that_was_stored_again_as_it_is_hinders_no_undo(banks: list[Bank], proj: Bank) -> None:
     id_ = remember(proj, "before")
-    done = edit(banks, "update", id_, content="after")
+    done = edit(banks, Edit("update", id_, content="after"))
     remember(proj, "after", RememberOptions(embed_text="indexed otherwise"))
     assert undo(proj, done)
     assert _row(proj, id_, "content, embed_text") == ("before", None)
@@ -238,21 +240,21 @@ def test_every_edit_can_be_tied_to_the_text_that_was_read(banks: list[Bank], pro
     proj.connection.execute("UPDATE working_memory SET content = 'unseen'")
     before = _dump(proj)
     with pytest.raises(EditRefusedError, match="changed or removed"):
-        edit(banks, op, id_, content="x" if op == "update" else None, base="seen", purge=purge)
+        edit(banks, Edit(op, id_, content="x" if op == "update" else None, base="seen", purge=purge))
     assert _dump(proj) == before
-    assert edit(banks, op, id_, content="x" if op == "update" else None, base="unseen", purge=purge).before
+    assert edit(banks, Edit(op, id_, content="x" if op == "update" else None, base="unseen", purge=purge)).before
 
 
 @pytest.mark.claim("M-04", "R-13")
 def test_the_first_bank_that_takes_it_wins(banks: list[Bank]) -> None:
     proj, shared = banks
     id_ = remember(shared, "shared")
-    assert edit(banks, "update", id_, content="edited").text == f"Memory {id_} updated in bank default (working)."
+    assert edit(banks, Edit("update", id_, content="edited")).text == f"Memory {id_} updated in bank default (working)."
     _add_episode(proj, "a summary", "")
     shared.connection.execute(
         "INSERT INTO working_memory (id, content, session_id) VALUES (?, 'twin', 'default')", (EPISODE,)
     )
-    assert edit(banks, "forget", EPISODE).details["bank"] == "default"
+    assert edit(banks, Edit("forget", EPISODE)).details["bank"] == "default"
     assert find_in(banks, EPISODE).store == "episodic"
 
 
@@ -262,9 +264,9 @@ def test_rows_of_another_session_are_shown_but_not_edited(banks: list[Bank], pro
     proj.connection.execute("UPDATE working_memory SET session_id = 'other'")
     assert find(proj, id_) is not None
     for op in ("update", "forget", "invalidate"):
-        assert edit(banks, op, id_, content="y").details["status"] == "not_found"  # type: ignore[arg-type]
+        assert edit(banks, Edit(op, id_, content="y")).details["status"] == "not_found"  # type: ignore[arg-type]
     proj.connection.execute("UPDATE working_memory SET scope = 'global'")
-    assert edit(banks, "invalidate", id_).status == "invalidated"
+    assert edit(banks, Edit("invalidate", id_)).status == "invalidated"
 
 
 @pytest.mark.claim("M-06")
@@ -273,10 +275,10 @@ def test_an_update_with_the_cut_preview_is_refused(banks: list[Bank], proj: Bank
     id_ = remember(proj, whole)
     preview = "x" * 499 + "…"
     with pytest.raises(EditRefusedError):
-        edit(banks, "update", id_, content=preview, preview_chars=500)
+        edit(banks, Edit("update", id_, content=preview), preview_chars=500)
     assert _row(proj, id_, "content") == (whole,)
-    assert edit(banks, "update", id_, content=whole, preview_chars=500).status == "updated"
-    assert edit(banks, "update", id_, content=preview).status == "updated"
+    assert edit(banks, Edit("update", id_, content=whole), preview_chars=500).status == "updated"
+    assert edit(banks, Edit("update", id_, content=preview)).status == "updated"
 
 
 def test_a_failing_edit_changes_nothing(banks: list[Bank], proj: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,13 +289,13 @@ def test_a_failing_edit_changes_nothing(banks: list[Bank], proj: Bank, monkeypat
     other.execute("BEGIN IMMEDIATE")
     for op in ("update", "forget", "invalidate"):
         with pytest.raises(BusyBankError):
-            edit(banks, op, id_, content="y")  # type: ignore[arg-type]
+            edit(banks, Edit(op, id_, content="y"))  # type: ignore[arg-type]
     other.close()
     proj.connection.execute(
         "CREATE TEMP TRIGGER fail BEFORE DELETE ON main.annotations BEGIN SELECT RAISE(ABORT, 'failed'); END"
     )
     with pytest.raises(BankError):
-        edit(banks, "forget", id_)
+        edit(banks, Edit("forget", id_))
     proj.connection.execute("DROP TRIGGER fail")
     assert _dump(proj) == before
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 NOW = "2026-06-01T12:00:00.000Z"
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 KEY = "sk-" + "hidden" * 3
 
 

@@ -405,7 +405,7 @@ def test_clear_names_its_files_and_spares_rescued_and_shared_banks(tmp_path: Pat
         session.retain("The harbour opens at six.")
         backend: Any = session.backend
         assert [target.path for target in backend.clear_targets()] == [bank_file(tmp_path)]
-        assert backend.clear().files == (bank_file(tmp_path),)
+        assert backend.clear().emptied == (bank_file(tmp_path),)
         assert session.recall("harbour").hits == ()
         session.retain("Afresh.")
     assert rows(bank_file(tmp_path), "SELECT content FROM working_memory") == [("Afresh.",)]
@@ -431,7 +431,7 @@ def test_reflect_adds_a_context_that_says_something(session: MemorySession) -> N
     asked: list[str] = []
     backend: Any = session.backend
     original = backend.ask
-    backend.ask = lambda query, **options: asked.append(query) or original(query, **options)
+    backend.ask = lambda request: asked.append(request.query) or original(request)
     session.reflect("  harbour  ", "  opening  ")
     session.reflect("  harbour  ", "   ")
     session.reflect("  harbour  ")

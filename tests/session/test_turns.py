@@ -279,9 +279,9 @@ class Interrupter:
         return self._trace
 
 
-LIFE = ("/session_turns.py", "backends/mnemopi/session.py", "backends/mnemopi/retention.py")
+LIFE = ("session/turns.py", "backends/mnemopi/session.py", "backends/mnemopi/retention.py")
 REMOTE = (
-    "/session_turns.py",
+    "session/turns.py",
     "backends/hindsight/backend.py",
     "backends/hindsight/retention.py",
     "backends/hindsight/queue.py",
@@ -292,7 +292,7 @@ ENGINE = (
     "backends/mnemopi/store/write.py",
     "backends/mnemopi/consolidation/sleep.py",
 )
-WIRE = ("backends/hindsight/bank.py", "backends/hindsight/client.py", "backends/hindsight/model_cache.py")
+WIRE = ("backends/hindsight/bank.py", "backends/hindsight/client.py", "backends/hindsight/mental_models.py")
 
 
 @pytest.fixture
