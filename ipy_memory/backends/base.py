@@ -267,6 +267,10 @@ class Backend:
         """
         raise self.refusal("reading a memory by its id")
 
+    def stored(self, bank: str | None = None) -> Sequence[Memory]:  # noqa: ARG002
+        """Return every stored memory of the banks in scope, or of one by name, newest first; for browsing."""
+        raise self.refusal("browsing")
+
     def page(self, id: str, bank: str | None = None) -> str:  # noqa: A002
         """Return one memory as a page, also from a bank out of scope that is named."""
         return text.memory_page(self.memory(id, bank))
@@ -324,7 +328,9 @@ class Backend:
         return []
 
     def clear(self, *, rescued: Sequence[str] = (), backup: bool = True) -> Cleared:  # noqa: ARG002
-        """Clear the session's memory (A-11)."""
+        """Clear the session's memory (A-11); a sub-agent's session, or a read-only one, clears nothing."""
+        if self.movable:
+            raise self.refusal("clearing")
         raise MemoryToolkitError(
             "This session clears nothing: it is a sub-agent's, or only reads.",
             hint="clear from the session that writes",

@@ -19,6 +19,7 @@ from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.explore.banks import NOT_READ, bank_rows
 from ipy_memory.jscompat.dates import minute_stamp
 from ipy_memory.session.reports import StatusRow
+from ipy_memory.settings.table import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,7 +43,8 @@ def status_rows(session: MemorySession, *, folder_chosen: bool = False, whole_pa
     whole_paths
         Whether paths are written in full; otherwise the home folder is ``~``.
     """
-    behind = {"scope": f"{session.chosen}.scoping", "database": "mnemopi.dbPath"} if is_chosen(session) else {}
+    behind = {"scope": f"{session.chosen}.scoping", "database": "mnemopi.dbPath"}
+    behind = {name: setting for name, setting in behind.items() if setting in SETTINGS}
     home = session.env.get("HOME") or str(Path.home())
 
     def shown(text: str) -> str:

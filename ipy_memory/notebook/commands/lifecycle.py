@@ -11,6 +11,7 @@ from ipy_memory.errors import MagicError
 from ipy_memory.jscompat import strings as js
 from ipy_memory.notebook.commands import handles
 from ipy_memory.paths import check_path, here, typed_path
+from ipy_memory.settings.table import SETTINGS
 
 if TYPE_CHECKING:
     from ipy_memory.commands.grammar import Parsed
@@ -161,6 +162,8 @@ def destination(session: MemorySession) -> str:
 
     backend = session.live_backend()
     switch = f"{backend.name}.autoRetain"
+    if switch not in SETTINGS:
+        raise backend.refusal("recording", "it retains nothing by itself")
     if not session.settings.get(switch):
         raise MagicError(f"nothing would be written: {switch} is false", hint=f"set {switch} to true and try again")
     status = backend.status()
