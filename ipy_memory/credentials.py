@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import CredentialError, MagicError
@@ -23,7 +23,8 @@ Outgoing = Callable[[str, str], None]
 
 _NAME = (
     r"(?:pass(?:word|wd|phrase|code|wort)|[_-]pass|pwd|kennwort|mot de passe|contrase(?:\u00f1|n)a|senha"
-    r"|\u043f\u0430\u0440\u043e\u043b\u044c|\u5bc6\u7801|secret|token|credential"
+    r"|wachtwoord|l\u00f6senord|passord|adgangskode|salasana|has\u0142o|\u015fifre"
+    r"|\u043f\u0430\u0440\u043e\u043b\u044c|\u5bc6[\u7801\u78bc]|\u30d1\u30b9\u30ef\u30fc\u30c9|\ube44\ubc00\ubc88\ud638|secret|token|credential"
     r"|(?:api|access|private|account|secret|signing|encryption|master)[ _-]?key)s?"
     r"(?:[_-][a-z]{1,12}){0,3}"
 )
@@ -34,7 +35,10 @@ _SERVICE_KEYS = (
     r"glpat-|gldt-|glsa_|hf_|sk-|sk_live_|rk_live_|sk_test_|rk_test_|whsec_|shp(?:at|ss|ca|pa)_|do[opr]_v1_|pypi-|npm_"
     r"|ya29\.|SG\.|xox[a-z]-|xapp-|github_pat_|gh[pousr]_|AKIA|ASIA|AIza|dckr_pat_|AGE-SECRET-KEY-1|ATATT3|lin_api_"
     r"|hv[sb]\.|sntrys_|nvapi-|r8_|pplx-|xai-|gsk_|figd_|ntn_|sbp_|tskey-|PMAK-|sq0[a-z]{3}-"
-    r"|rubygems_|dapi(?=[0-9a-f]{32})"
+    r"|rubygems_|dapi(?=[0-9a-f]{32})|key-(?=[0-9a-f]{32})|EAA(?=[a-z0-9]{40})|GOCSPX-|NRAK-|LTAI(?=[a-z0-9]{16})"
+    r"|gl(?:rt|oas|cbt|ptt|ft|imt|soat|agent)-|sntryu_|nfp_|dp\.(?:pt|st|ct)\.|pul-(?=[0-9a-f]{32})|ph[cx]_|rdme_"
+    r"|CFPAT-|shippo_(?:live|test)_|EZ[AT]K(?=[a-z0-9]{40})|ops_eyJ|1//0(?=[a-z0-9_-]{30})|secret_(?=[a-z0-9]{40})"
+    r"|[MNO](?=[a-z0-9_-]{23,27}\.[a-z0-9_-]{6}\.[a-z0-9_-]{27})"
     r"|SK(?=[0-9a-f]{32}(?![a-z0-9]))|[0-9]{8,10}:AA(?=[a-z0-9_-]{30})"
 )
 _COMMANDS = (
@@ -55,9 +59,9 @@ _SHAPES = (
     ("a bearer token", r"(?<![a-z])bearer\s{1,3}", r"[a-z0-9._~+/=-]{16}", r"\S*"),
     (
         "a user and password in a header",
-        r"authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?basic\s{1,3}",
-        r"[a-z0-9+/=_-]{8}",
-        r"[a-z0-9+/=_-]*",
+        r"authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:basic|token|digest|api-?key)\s{1,3}",
+        r"[a-z0-9+/=_.-]{8}",
+        r"[a-z0-9+/=_.-]*",
     ),
     ("a cookie", r"(?<![a-z])cookies?\s{0,3}:\s{0,3}[^\s=]{1,64}=", r"[^\s;]{16}", r"[^\n]*"),
     ("a URL with a password", r"://", r"[^\s/:@]{0,256}:[^\s/@]{1,256}(?=@)", ""),
@@ -100,6 +104,33 @@ def without_credentials(text: str) -> tuple[str, int]:
         count += sum(found for _, found in parts)
     text, found = redact_counted(text)
     return text, count + found
+
+
+PEM, JWT, SERVICE, URL = "a private key", "a JSON web token", "a key of a known service", "a URL with a password"
+NAMED, COMMAND, BEARER = _SHAPES[0][0], "a password on a command line", "a bearer token"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One part of a text that looks like a credential: its kind, what stands in front of it, and its value."""
+
+    kind: str
+    front: str
+    value: str
+    start: int
+    end: int
+    quoted: bool = False
+
+
+def found_in(text: str) -> list[Found]:
+    """Return every part of a text that looks like a credential; parts may overlap."""
+    found = []
+    for (kind, *_), pattern in zip(_SHAPES, _WHOLE, strict=True):
+        for match in pattern.finditer(text):
+            start = match.end("front")
+            quoted = "quote" in pattern.groupindex and match["quote"] is not None
+            found.append(Found(kind, match["front"], text[start : match.end()], start, match.end(), quoted))
+    return found
 
 
 class Guard:

@@ -45,6 +45,7 @@ KINDS: Mapping[str, Kind] = {
     for kind in (
         Kind("trust.json", "state", "folders whose settings are trusted", "one entry a folder", memory_text=False),
         Kind("outbox.db", "state", "memories that no server has confirmed", "until sent or dropped", memory_text=True),
+        Kind("audit-accepted.json", "state", "names of accepted findings", "one entry a finding", memory_text=False),
         Kind("copies", "state", "copies of banks before a change", "10 and one a day for each bank", memory_text=True),
     )
 }

@@ -22,6 +22,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("frames", "credentials", "text"),
     ("settings",),
     ("scoping", "ranking"),
+    ("audit",),
     ("backends.trace",),
     ("backends.base",),
     ("backends.mnemopi.config", "backends.mnemopi.legacy"),

@@ -136,7 +136,7 @@ class Languages:
         for text, _ in zip(texts, range(_SAMPLE), strict=False):
             words = words_of(text)
             votes.update(every._votes(words))
-            if (name := every._decided(words)) is not None:
+            if (name := every.decided(words)) is not None:
                 counts[name] += 1
         # Notes of a few words decide nothing one by one: then all of them together do.
         counts = counts or Counter(dict(votes.most_common(1)))
@@ -145,7 +145,7 @@ class Languages:
 
     def of(self, words: Sequence[str]) -> str:
         """Return the language of a text's words: the bank's first where its function words do not decide."""
-        return self.names[0] if len(self.names) == 1 else self._decided(words) or self.names[0]
+        return self.names[0] if len(self.names) == 1 else self.decided(words) or self.names[0]
 
     def is_stop_word(self, word: str, languages: Iterable[str]) -> bool:
         """Return whether a word is a function word of one of the languages."""
@@ -158,7 +158,8 @@ class Languages:
             votes.update(self._of_word.get(word.lower(), ()))
         return votes
 
-    def _decided(self, words: Sequence[str]) -> str | None:
+    def decided(self, words: Sequence[str]) -> str | None:
+        """Return the language that the function words of a text decide; ``None`` where they decide none."""
         best = self._votes(words).most_common(2)
         if not best or best[0][1] < _ENOUGH or (len(best) == 2 and best[1][1] == best[0][1]):
             return None
