@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING, Any, Protocol
@@ -370,7 +371,8 @@ def typed_items(typed: str, flags: Mapping[str, Any]) -> list[RetainItem]:
 def run_recall(host: ToolHost, request: RecallRequest, *, backend: Backend | None = None) -> ToolResult:
     """Search memory: the recall tool (R-06, R-14, R-15); ``backend`` is for faces that ask another one."""
     backend = backend or host.live_backend()
-    answer = _logged("recall", backend, lambda: backend.recall(request))
+    with _logged("recall", backend):
+        answer = backend.recall(request)
     shown = (
         text.recall_text([backend.bullet(hit) for hit in answer.hits], host.clock.now_ms())
         if answer.hits
@@ -384,7 +386,8 @@ def run_reflect(
 ) -> ToolResult:
     """Answer a question from memory: the reflect tool (F-02 to F-05)."""
     backend = backend or host.live_backend()
-    answer = _logged("reflect", backend, lambda: backend.reflect(query, context, count=count))
+    with _logged("reflect", backend):
+        answer = backend.reflect(query, context, count=count)
     return _result(host, query, answer.text if answer.text is not None else text.NO_REFLECTION, answer)
 
 
@@ -427,9 +430,11 @@ def run_retain(host: ToolHost, items: Sequence[RetainItem]) -> ToolResult:
     return ToolResult(shown, {"count": count}, notes=tuple(notes), receipt=receipt, attrs=host.provenance(""))
 
 
-def _logged(tool: str, backend: Backend, ask: Callable[[], Answer]) -> Answer:
+@contextmanager
+def _logged(tool: str, backend: Backend) -> Iterator[None]:
+    """Log one warning for a call that fails; a cancelled one is no failure."""
     try:
-        return ask()
+        yield
     except RecallCancelled:
         raise
     except Exception as error:

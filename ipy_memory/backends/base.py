@@ -15,6 +15,7 @@ from ipy_memory.errors import MemoryToolkitError, NotSupportedError, SettingsErr
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+    from sqlite3 import Connection
     from threading import Event
 
     from ipy_memory.backends.trace import Trace
@@ -167,6 +168,37 @@ class FirstTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueRow:
+    """One item as the user sees it: ``state`` is waiting, sending, failed or unknown."""
+
+    state: str
+    queued_at: str
+    text: str
+    error: str | None
+    item: int
+    bank: str
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlushReport:
+    """What one flush did: ``operations`` are the server's ids for work on the session's bank, ``banks`` who got any."""
+
+    sent: int = 0
+    failed: int = 0
+    operations: tuple[str, ...] = ()
+    banks: tuple[str, ...] = ()
+
+    def __add__(self, other: FlushReport) -> FlushReport:
+        return FlushReport(
+            self.sent + other.sent,
+            self.failed + other.failed,
+            self.operations + other.operations,
+            tuple(dict.fromkeys(self.banks + other.banks)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class SessionContext:
     """What a backend is made from: a session's settings, place, time and ids.
 
@@ -302,6 +334,10 @@ class Backend:
             return self
         raise self.refusal("asking one bank by name")
 
+    def connect(self, bank: str | None = None) -> Connection:  # noqa: ARG002
+        """Return a connection of its own to a bank's SQLite file, for reading only."""
+        raise self.refusal("SQL", "its banks are not files of this machine")
+
     def follow(self, context: SessionContext, messages: Sequence[Message]) -> bool:  # noqa: ARG002
         """Work under changed settings from the next call on; return whether the banks are others now.
 
@@ -339,6 +375,16 @@ class Backend:
     def child(self, session_id: str, cwd: str) -> Backend | None:  # noqa: ARG002
         """Return the backend of a sub-agent's session on this one's banks (S-12); ``None`` where there is none."""
         return None
+
+    # ---- what is pending for a server
+
+    def queue_rows(self) -> Sequence[QueueRow] | None:
+        """Return the items that are not known to have arrived; ``None`` where nothing is sent later."""
+        return None
+
+    def resend(self, *, unknown: bool = False, moved_from: str | None = None) -> FlushReport:  # noqa: ARG002
+        """Send again what failed, and on request what may have arrived."""
+        raise self.refusal("a queue")
 
     # ---- vectors, reports, the agent's memory command
 

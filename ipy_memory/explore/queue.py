@@ -6,9 +6,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.backends.base import FlushReport, QueueRow
 from ipy_memory.backends.hindsight import admin as overview
 from ipy_memory.backends.hindsight.outbox import Outbox
-from ipy_memory.backends.hindsight.queue import FlushReport, QueueRow, rows
+from ipy_memory.backends.hindsight.queue import rows
 from ipy_memory.backends.hindsight.request import address
 from ipy_memory.errors import HindsightError, MagicError, MemoryToolkitError, safe_line
 from ipy_memory.explore.local import needed_server, server_backend
@@ -17,8 +18,8 @@ from ipy_memory.explore.remote import pages
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from ipy_memory.backends.base import FlushReport
     from ipy_memory.backends.hindsight.backend import HindsightBackend
-    from ipy_memory.backends.hindsight.queue import FlushReport
     from ipy_memory.session import MemorySession
 
 EVERY_ITEM = "all"

@@ -1,4 +1,7 @@
-r"""Input transformers that hand our magics their text as it was typed (N-07).
+r"""Everything that reaches into IPython beyond its documented hooks: the part that a new release may break.
+
+Input transformers hand our magics their text as it was typed (N-07), a handler shows groups of errors in one line, and
+loading and unloading register, replace and put back magics.
 
 IPython itself reads ``%recall what is it?`` as a call for help, joins a line that ends in ``\`` with the next, drops
 blanks at the end of a line, and strips prompts such as ``>>>`` out of a cell magic's body.
@@ -9,16 +12,18 @@ from __future__ import annotations
 import keyword
 import re
 import tokenize
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from IPython.core.inputtransformer2 import TokenTransformBase
 
 from ipy_memory.errors import ScopedRecallError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from IPython.core.interactiveshell import InteractiveShell
+    from IPython.core.magic import Magics
 
 NAMES = ("memory", "recall", "reflect", "retain")
 """The magics whose text is literal."""
@@ -162,3 +167,41 @@ def _show(
     tb_offset: int | None = None,  # noqa: ARG001  IPython gives it by name
 ) -> None:
     shell._showtraceback(kind, error, error._render_traceback_())
+
+
+def set_unobserved(magics: Magics, name: str, value: object) -> None:
+    """Set a trait without telling its observers."""
+    magics._trait_values[name] = value
+
+
+def replaced_magics(shell: InteractiveShell) -> dict[str, dict[str, Callable[..., Any]]]:
+    """Return the magics of other owners that ours replace: IPython has a ``%recall`` of its own."""
+    return {
+        kind: {name: shell.find_magic(name, kind) for name in NAMES if name in table}  # type: ignore[no-untyped-call]
+        for kind, table in shell.magics_manager.magics.items()
+    }
+
+
+def take_out(shell: InteractiveShell, name: str) -> Any:
+    """Take a class of magics out of a shell, and put back what it replaced; ``None`` where it was not there."""
+    manager = shell.magics_manager
+    magics: Any = manager.registry.pop(name, None)
+    if magics is None:
+        return None
+    for kind, table in manager.magics.items():
+        for each in NAMES:
+            owner: Any = getattr(table.get(each), "__self__", None)
+            if owner is not magics:
+                continue
+            del table[each]
+            if each in magics.replaced[kind]:
+                table[each] = magics.replaced[kind][each]
+    configurables = cast("list[object]", shell.configurables)
+    configurables[:] = [one for one in configurables if one is not magics]
+    return magics
+
+
+def forget_loaded(shell: InteractiveShell, extension: str) -> None:
+    """Let a shell load an extension again."""
+    if (extensions := shell.extension_manager) is not None:
+        extensions.loaded.discard(extension)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ipy_memory.notebook.progress import Progress
     from ipy_memory.notebook.recorder import Recorder
     from ipy_memory.notebook.result import RecallFrame, ReflectResult, RetainFrame, TextResult
+    from ipy_memory.notebook.widgets.session_hub import Desk
     from ipy_memory.session import MemorySession
     from ipy_memory.session.turns import Notice
 
@@ -113,6 +114,7 @@ class MemoryMagics(Magics):
 
     def __init__(self, shell: InteractiveShell, **traits: Any) -> None:
         self._session: MemorySession | None = None
+        self.panels: Desk | None = None
         self._adopted = False
         self.paused = False
         self._local: Mapping[str, Any] = {}
@@ -146,7 +148,7 @@ class MemoryMagics(Magics):
             self._session.rebind(self.cwd or None, self._scoping())
         except BaseException:
             # The session is where it was, an interrupt too sees to that; so is the choice, which can be made again.
-            self._trait_values[change["name"]] = change["old"]
+            ipython_compat.set_unobserved(self, change["name"], change["old"])
             raise
         self.show_notices()
 
@@ -448,11 +450,7 @@ def load(shell: InteractiveShell) -> None:
     """Add the magics to a shell; what an earlier load has left is taken out first (N-06)."""
     unload(shell)
     magics = MemoryMagics(shell)
-    # IPython has a %recall of its own (%rep is the same); it comes back when we go.
-    magics.replaced = {
-        kind: {name: shell.find_magic(name, kind) for name in ipython_compat.NAMES if name in table}  # type: ignore[no-untyped-call]
-        for kind, table in shell.magics_manager.magics.items()
-    }
+    magics.replaced = ipython_compat.replaced_magics(shell)
     shell.register_magics(magics)
     ipython_compat.install(shell)
     completer.install(shell, magics)
@@ -462,28 +460,16 @@ def load(shell: InteractiveShell) -> None:
 
 def unload(shell: InteractiveShell) -> None:
     """Take out everything that :func:`load` added, put back what it replaced, and close the session."""
-    manager = shell.magics_manager
-    magics = cast("MemoryMagics | None", manager.registry.pop(MemoryMagics.__name__, None))
     ipython_compat.remove(shell)
     completer.remove(shell)
     ipython_compat.remove_errors(shell)
     frontend.remove(shell)
+    magics = cast("MemoryMagics | None", ipython_compat.take_out(shell, MemoryMagics.__name__))
     if magics is None:
         return
-    for kind, table in manager.magics.items():
-        for name in ipython_compat.NAMES:
-            owner: Any = getattr(table.get(name), "__self__", None)
-            if owner is not magics:
-                continue
-            del table[name]
-            if name in magics.replaced[kind]:
-                table[name] = magics.replaced[kind][name]
-    configurables = cast("list[object]", shell.configurables)
-    configurables[:] = [one for one in configurables if one is not magics]
     try:
         magics.close_session()
     except BaseException:
         # All is taken out, whatever ended the wait; the shell alone would count the extension as loaded.
-        if (extensions := shell.extension_manager) is not None:
-            extensions.loaded.discard(__name__.partition(".")[0])
+        ipython_compat.forget_loaded(shell, __name__.partition(".")[0])
         raise

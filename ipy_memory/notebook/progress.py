@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ipy_memory.notebook.frontend import request, shows_html, somebody_there
 
@@ -70,16 +70,6 @@ class Pulse:
             wait = BETWEEN
 
 
-class Line(Protocol):
-    """A line that can be shown, changed and taken away."""
-
-    def show(self, text: str) -> None:
-        """Show a text in place of the last one."""
-
-    def hide(self) -> None:
-        """Take away what was shown."""
-
-
 class Progress:
     """Says how far an action is: for how long, and how many of how many are done where that is known.
 
@@ -89,7 +79,7 @@ class Progress:
         Where it is said; ``None`` where nobody waits.
     """
 
-    def __init__(self, line: Line | None) -> None:
+    def __init__(self, line: OutputLine | TerminalLine | None) -> None:
         self._line = line
         self._lock = threading.Lock()
         self._stage: tuple[str, int, int] | None = None
@@ -147,7 +137,7 @@ def progress(shell: InteractiveShell) -> Progress:
     return Progress(_line(shell))
 
 
-def _line(shell: InteractiveShell) -> Line | None:
+def _line(shell: InteractiveShell) -> OutputLine | TerminalLine | None:
     if hasattr(shell, "simple_prompt"):
         return TerminalLine(sys.stderr) if sys.stderr.isatty() else None
     asked = request()

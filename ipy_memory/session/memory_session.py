@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from threading import Event
 
+    from sqlite_utils import Database
+
     from ipy_memory.backends.base import Operation, Reindexed, Vectors
     from ipy_memory.backends.trace import Trace
     from ipy_memory.clock import Clock, IdSource, Timers
@@ -78,6 +80,8 @@ class MemorySession(Conversation):
         Called when a notice should be shown before the work goes on.
     outgoing : Guard
         Watches what is sent; with ``outgoing.refuse`` a text that seems to hold a credential is not sent.
+    panels : object or None
+        What the panels on this session share, while there are any.
     """
 
     def __init__(
@@ -108,6 +112,7 @@ class MemorySession(Conversation):
         self.notices = Notices()
         self.show_at_once: Callable[[], object] | None = None
         self.outgoing = Guard(self._tell_outgoing)
+        self.panels: Any = None
         self.said_trust = trust
         self.key = os.urandom(8).hex()
         self.opened_in = settings.standing.folder
@@ -360,6 +365,10 @@ class MemorySession(Conversation):
         from ipy_memory.explore.browse import memories
 
         return memories(self, bank, where, store=store, limit=limit, offset=offset)
+
+    def database(self, bank: str | None = None) -> Database:
+        """Return a bank as a read-only ``sqlite_utils.Database`` (see :func:`ipy_memory.session.reports.database`)."""
+        return reports.database(self, bank)
 
     def why(self, id: str, query: str, *, limit: int | None = None) -> Verdict:  # noqa: A002
         """Tell why a memory comes back for a query, or does not (see :func:`ipy_memory.explore.why.why`)."""

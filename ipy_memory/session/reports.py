@@ -13,6 +13,8 @@ from ipy_memory.paths import here
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sqlite_utils import Database
+
     from ipy_memory.session.memory_session import MemorySession
 
 
@@ -58,6 +60,34 @@ def _settings_rows(session: MemorySession) -> list[StatusRow]:
         words = {"trusted": f"yes,{since}", "untrusted": "no", "changed": "no longer: its guarded settings changed"}
         rows.append(StatusRow("trusted folder", words[standing.state], standing.folder))
     return rows + [StatusRow("settings", note) for note in settings.notes()]
+
+
+def database(session: MemorySession, bank: str | None = None) -> Database:
+    """Return a bank as a read-only :class:`sqlite_utils.Database`, for SQL of one's own.
+
+    Parameters
+    ----------
+    session
+        On local banks.
+    bank
+        A bank by name; by default the one that is written.
+
+    Returns
+    -------
+    sqlite_utils.Database
+        With a connection of its own; close it with ``.close()``. Nothing can be written through it, triggers and views
+        of the file run with SQLite's untrusted schema settings, and no plugin of sqlite-utils is loaded.
+
+    Raises
+    ------
+    NotSupportedError
+        The memory is on a server.
+    BankError
+        There is no such bank, or its file cannot be read.
+    """
+    from sqlite_utils import Database
+
+    return Database(session.live_backend().connect(bank), recursive_triggers=False, execute_plugins=False)
 
 
 def search(session: MemorySession, query: str, limit: float | None = None) -> Mapping[str, Any]:

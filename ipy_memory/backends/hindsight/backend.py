@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import process, text
-from ipy_memory.backends.base import Backend, Cleared, FirstTurn, RecallRequest, SessionContext
+from ipy_memory.backends.base import Backend, Cleared, FirstTurn, FlushReport, QueueRow, RecallRequest, SessionContext
 from ipy_memory.backends.hindsight import admin, prompts
 from ipy_memory.backends.hindsight.bank import KnownBanks, Service, check_changes, is_long
 from ipy_memory.backends.hindsight.mental_models import ModelSnapshot
 from ipy_memory.backends.hindsight.outbox import Outbox
 from ipy_memory.backends.hindsight.prompts import filter_words
-from ipy_memory.backends.hindsight.queue import FlushReport, QueueRow, RetainQueue, UnconfirmedError, reasons
+from ipy_memory.backends.hindsight.queue import RetainQueue, UnconfirmedError, reasons
 from ipy_memory.backends.hindsight.retention import AutoRetention
 from ipy_memory.backends.hindsight.subagent import HindsightAlias, OneBank
 from ipy_memory.conversation import Message, compose_query, cut_query, spoken

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ipy_memory import process
+from ipy_memory.backends.base import FlushReport, QueueRow
 from ipy_memory.backends.hindsight.outbox import FAILED, UNKNOWN, WAITING, Item, Outbox, Owner, Queued
 from ipy_memory.errors import HindsightError, MemoryToolkitError, OutboxError
 from ipy_memory.jscompat import dates
@@ -53,37 +54,6 @@ class Batch:
     operation_id: str | None
     state: str = WAITING
     error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class QueueRow:
-    """One item as the user sees it: ``state`` is waiting, sending, failed or unknown."""
-
-    state: str
-    queued_at: str
-    text: str
-    error: str | None
-    item: int
-    bank: str
-    server: str
-
-
-@dataclass(frozen=True, slots=True)
-class FlushReport:
-    """What one flush did: ``operations`` are the server's ids for work on the session's bank, ``banks`` who got any."""
-
-    sent: int = 0
-    failed: int = 0
-    operations: tuple[str, ...] = ()
-    banks: tuple[str, ...] = ()
-
-    def __add__(self, other: FlushReport) -> FlushReport:
-        return FlushReport(
-            self.sent + other.sent,
-            self.failed + other.failed,
-            self.operations + other.operations,
-            tuple(dict.fromkeys(self.banks + other.banks)),
-        )
 
 
 TimeLeft = Callable[[], float | None]

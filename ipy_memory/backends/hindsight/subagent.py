@@ -6,19 +6,18 @@ import difflib
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.backends.base import Backend, RecallRequest
+from ipy_memory.backends.base import Backend, FlushReport, RecallRequest
 from ipy_memory.backends.hindsight.client import listed
 from ipy_memory.backends.hindsight.prompts import INSTRUCTIONS
-from ipy_memory.backends.hindsight.queue import FlushReport
 from ipy_memory.errors import BankNotFoundError, HindsightError, ReadOnlyBankError
 from ipy_memory.scoping.modes import HindsightScope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ipy_memory.backends.base import FlushReport
     from ipy_memory.backends.hindsight.backend import HindsightBackend
     from ipy_memory.backends.hindsight.bank import Service
-    from ipy_memory.backends.hindsight.queue import FlushReport
     from ipy_memory.conversation import Message
     from ipy_memory.model import Answer, Hit, Receipt, RetainItem
 

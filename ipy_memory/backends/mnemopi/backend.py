@@ -14,6 +14,7 @@ from ipy_memory.backends.mnemopi.admin import vectors as vector_report
 from ipy_memory.backends.mnemopi.by_id import MemoriesById
 from ipy_memory.backends.mnemopi.consolidation.sleep import promote_before_trim
 from ipy_memory.backends.mnemopi.db import copies
+from ipy_memory.backends.mnemopi.db.connection import connect_readonly
 from ipy_memory.backends.mnemopi.embeddings.selection import check_answers, fetch_for, reindex_banks
 from ipy_memory.backends.mnemopi.pool import READ, TOUCH, WRITE, OpenBanks, Target, alone, name_in_file
 from ipy_memory.backends.mnemopi.recall import query_terms, scoring
@@ -30,6 +31,7 @@ from ipy_memory.scoping.modes import BankScope
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+    from sqlite3 import Connection
 
     from ipy_memory.backends.mnemopi.db.bank import Bank
     from ipy_memory.settings.resolve import MnemopiConfig
@@ -78,36 +80,38 @@ class MnemopiBackend(MemoriesById):
     def counting(self, on: bool) -> None:
         self.banks.counting = on
 
-    @alone
     def recall(self, request: RecallRequest) -> Answer:
         """Return the merged hits of every bank in scope (R-18 to R-21, R-29, R-31, R-34)."""
-        found = self.ask(request)
-        notes = [text.bank_failed(bank, str(error)) for bank, error in found.failures]
-        notes += [text.index_damaged(bank.name) for bank in self.banks.all() if bank.memo.pop(DAMAGED, None)]
-        notes += [text.cells_cut(bank.name, sum(bank.large.values())) for bank in self.banks.all() if bank.large]
-        notes += [text.uncounted(bank) for bank in found.uncounted]
-        notes += [text.bank_renamed(name, written) for name, written in self.renamed.items()]
-        if len(request.query) > scoring.LONG_QUERY:
-            notes.append(text.long_query(query_terms.FTS_TOKENS))
-        notes += vector_report.notes(self.banks.choice, self.banks.all())
-        return Answer(found.hits, banks=tuple(target.name for target in self.recall_targets()), notes=tuple(notes))
+        with self.banks.lock:
+            found = self.ask(request)
+            notes = [text.bank_failed(bank, str(error)) for bank, error in found.failures]
+            notes += [text.index_damaged(bank.name) for bank in self.banks.all() if bank.memo.pop(DAMAGED, None)]
+            notes += [text.cells_cut(bank.name, sum(bank.large.values())) for bank in self.banks.all() if bank.large]
+            notes += [text.uncounted(bank) for bank in found.uncounted]
+            notes += [text.bank_renamed(name, written) for name, written in self.renamed.items()]
+            if len(request.query) > scoring.LONG_QUERY:
+                notes.append(text.long_query(query_terms.FTS_TOKENS))
+            notes += vector_report.notes(self.banks.choice, self.banks.all())
+            asked = tuple(target.name for target in self.recall_targets())
+        return Answer(found.hits, banks=asked, notes=tuple(notes))
 
-    @alone
     def ask(self, request: RecallRequest, *, watch: Sequence[str] = ()) -> ScopedAnswer:
         """Return what every bank in scope answers, merged and apart."""
-        count = request.count and self.counting
         tagged = self.config.scoping == "per-project-tagged"
-        return scoped_recall(
-            list(filter(None, (self._opened(target, TOUCH if count else READ) for target in self.recall_targets()))),
-            request.query,
-            min(request.limit or self.config.recall_limit, _MOST_HITS),
-            project_bank=self.scope.retain_bank if tagged else None,
-            shared_bank=self.scope.global_bank if tagged else None,
-            should_touch=count,
-            cancel=request.cancel,
-            traces=request.traces,
-            watch=watch,
-        )
+        with self.banks.lock:
+            count = request.count and self.counting
+            need = TOUCH if count else READ
+            return scoped_recall(
+                list(filter(None, (self._opened(target, need) for target in self.recall_targets()))),
+                request.query,
+                min(request.limit or self.config.recall_limit, _MOST_HITS),
+                project_bank=self.scope.retain_bank if tagged else None,
+                shared_bank=self.scope.global_bank if tagged else None,
+                should_touch=count,
+                cancel=request.cancel,
+                traces=request.traces,
+                watch=watch,
+            )
 
     def reflect(self, query: str, context: str | None = None, *, count: bool = True) -> Answer:
         """Return an overview of what a recall of the query (and the context) finds (F-02, F-03)."""
@@ -182,6 +186,21 @@ class MnemopiBackend(MemoriesById):
         target = Target(name_in_file(path, self.banks.clock), path)
         self.banks.get(target, READ)
         return OneBankBackend(self, target)
+
+    def connect(self, bank: str | None = None) -> Connection:
+        """Return a connection of its own to a bank's file, by default the one that is written; for reading only.
+
+        Raises
+        ------
+        BankError
+            There is no such bank, or its file cannot be read.
+        """
+        target = self.target(self.retain_bank) if bank is None else self.named_target(bank)
+        if not exists(target.path):
+            raise BankNotFoundError("The bank has no file yet.", where=target.name, hint="the first retain makes it")
+        connection = connect_readonly(target.path, target.name)
+        connection.execute("PRAGMA query_only = ON")
+        return connection
 
     def status(self) -> Mapping[str, Any]:
         """Return the scope, the banks, the file and whether vectors are used; opens nothing for writing."""

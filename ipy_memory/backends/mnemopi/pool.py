@@ -8,7 +8,7 @@ import threading
 from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ipy_memory import process
 from ipy_memory.backends.mnemopi.db.bank import Bank, within_limits
@@ -257,21 +257,22 @@ def _is_held(lock: threading.RLock) -> bool:
     return True
 
 
-class _HasBanks(Protocol):
-    banks: OpenBanks
+_Owner = TypeVar("_Owner")
 
 
-_Owner = TypeVar("_Owner", bound=_HasBanks)
+def _lock(owner: Any) -> threading.RLock:
+    """Return the lock of an owner's banks."""
+    return owner.banks.lock  # type: ignore[no-any-return]
 
 
 def alone(
     work: Callable[Concatenate[_Owner, _Given], _Found],
 ) -> Callable[Concatenate[_Owner, _Given], _Found]:
-    """Let one thread at a time carry out such methods on the same open banks."""
+    """Let one thread at a time carry out such methods of an owner of ``banks``."""
 
     @functools.wraps(work)
     def call(owner: _Owner, /, *given: _Given.args, **named: _Given.kwargs) -> _Found:
-        with owner.banks.lock:
+        with _lock(owner):
             return work(owner, *given, **named)
 
     return call

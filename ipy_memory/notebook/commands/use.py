@@ -69,7 +69,7 @@ def panel(magics: MemoryMagics, parsed: Parsed) -> Panel | None:
     """Open a panel on this notebook's memory; all of them follow ``%memory use`` and ``%memory scope``."""
     from ipy_memory.notebook import directory
     from ipy_memory.notebook.widgets import panel_on
-    from ipy_memory.notebook.widgets.session_hub import Desk, desk_of
+    from ipy_memory.notebook.widgets.session_hub import Desk
 
     if {"static", "live"} <= set(parsed.flags):
         raise MagicError("--static and --live exclude each other", hint="leave one of the two out")
@@ -83,12 +83,10 @@ def panel(magics: MemoryMagics, parsed: Parsed) -> Panel | None:
         directory.follow(magics)
         return magics.session
 
-    def make() -> Desk:
-        desk = Desk(session_here, rescope, told=True)
+    desk = magics.panels
+    if desk is None:
+        desk = magics.panels = Desk(session_here, rescope, told=True)
         magics.observe(lambda _: desk.changed(), list(magics.trait_names(config=True)))
-        return desk
-
-    desk = desk_of(magics, make)
     static = True if "static" in parsed.flags else False if "live" in parsed.flags else None
     made = panel_on(desk, kind, text, static=static)
     if parsed.quiet:

@@ -36,9 +36,11 @@ def panel(session: MemorySession, kind: str = "recall", text: str = "", *, stati
     MagicError
         There is no panel of this kind, or it takes no text.
     """
-    from ipy_memory.notebook.widgets.session_hub import Desk, desk_of
+    from ipy_memory.notebook.widgets.session_hub import Desk
 
-    return panel_on(desk_of(session, lambda: Desk(lambda: session, session.rescope)), kind, text, static=static)
+    if session.panels is None:
+        session.panels = Desk(lambda: session, session.rescope)
+    return panel_on(session.panels, kind, text, static=static)
 
 
 def panel_on(desk: Desk, kind: str, text: str = "", *, static: bool | None = None) -> Panel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from ipy_memory.credentials import for_memory
 from ipy_memory.errors import MagicError, MemoryToolkitError
@@ -10,8 +10,7 @@ from ipy_memory.model import RetainItem
 from ipy_memory.notebook.widgets.state import PanelState, count, keyed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from ipy_memory.backends.base import QueueRow
     from ipy_memory.model import Hit
     from ipy_memory.notebook.widgets.session_hub import Desk
 
@@ -23,43 +22,6 @@ _DOUBTFUL = "unknown"
 _KEPT = {"failed", _DOUBTFUL}
 
 
-class Row(Protocol):
-    """One item that is not known to have arrived."""
-
-    @property
-    def state(self) -> str:
-        """``waiting``, ``sending``, ``failed`` or ``unknown``."""
-        ...
-
-    @property
-    def queued_at(self) -> str:
-        """When it was handed in."""
-        ...
-
-    @property
-    def text(self) -> str:
-        """How it begins."""
-        ...
-
-    @property
-    def error(self) -> str | None:
-        """Why it was not sent."""
-        ...
-
-
-@runtime_checkable
-class Queueing(Protocol):
-    """A backend that sends what it is given later."""
-
-    def queue_rows(self) -> Sequence[Row]:
-        """Return what is not known to have arrived."""
-        ...
-
-    def resend(self, *, unknown: bool = False) -> Any:
-        """Send again what failed, and on request what may have arrived."""
-        ...
-
-
 class RetainState(PanelState):
     """The retain panel: stores one text at a time, as typed, and shows the queue where there is one."""
 
@@ -67,7 +29,7 @@ class RetainState(PanelState):
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
-        self.rows: tuple[Row, ...] = ()
+        self.rows: tuple[QueueRow, ...] = ()
         self.stored = 0
         self._looking = False
         self.attempt(self.reread)
@@ -80,7 +42,8 @@ class RetainState(PanelState):
     @property
     def queues(self) -> bool:
         """Whether this memory has a queue."""
-        return isinstance(self.desk.session.backend, Queueing)
+        backend = self.desk.session.backend
+        return backend is not None and backend.queue_rows() is not None
 
     def retain(self, text: str, context: str = "") -> None:
         """Store a text as one item; raises if it was not stored."""
@@ -95,8 +58,7 @@ class RetainState(PanelState):
     def reread(self) -> None:
         """Look at the queue."""
         backend = self.desk.session.backend
-        rows: Sequence[Row] = backend.queue_rows() if isinstance(backend, Queueing) else ()
-        self.rows = tuple(rows)
+        self.rows = tuple((backend.queue_rows() if backend is not None else None) or ())
         if any(row.state in _MOVING for row in self.rows) and not self._looking:
             self._looking = True
             self.desk.session.timers.call_later(LOOK_AGAIN_MS, self._look)
@@ -134,7 +96,7 @@ class RetainState(PanelState):
 
     def _resend(self, *, unknown: bool = False) -> None:
         backend = self.desk.session.backend
-        if isinstance(backend, Queueing) and any(row.state in _KEPT for row in backend.queue_rows()):
+        if backend is not None and any(row.state in _KEPT for row in backend.queue_rows() or ()):
             backend.resend(unknown=unknown)
 
     def _tell(self) -> None:

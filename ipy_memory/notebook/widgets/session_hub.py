@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 if TYPE_CHECKING:
@@ -11,15 +11,12 @@ if TYPE_CHECKING:
     from ipy_memory.session import MemorySession
 
 
-_NAME = "_desk_of_panels"
-
-
-class Watcher(Protocol):
+class Watcher:
     """Something that shows what is stored."""
 
     def refresh(self) -> None:
         """Read again what is shown."""
-        ...
+        raise NotImplementedError
 
 
 class Desk:
@@ -67,11 +64,3 @@ class Desk:
         """Let every panel read anew: what is stored, or where, is no longer what it was."""
         for watcher in list(self._watchers):
             watcher.refresh()
-
-
-def desk_of(owner: object, make: Callable[[], Desk]) -> Desk:
-    """Return the one desk of a session or of a notebook's magics, which lives as long as its owner."""
-    desk: Desk | None = vars(owner).get(_NAME)
-    if desk is None:
-        desk = vars(owner)[_NAME] = make()
-    return desk

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ipy_memory.errors import MemoryToolkitError
 from ipy_memory.frames.escape import visible
+from ipy_memory.notebook.widgets.session_hub import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,7 +33,7 @@ class Question:
     action: Callable[[], None]
 
 
-class PanelState:
+class PanelState(Watcher):
     """The base of every panel: one line of status, one open question at most.
 
     Attributes

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ipy_memory.backends.base import FlushReport
 from ipy_memory.backends.hindsight.outbox import Outbox, Queued
 from ipy_memory.backends.hindsight.queue import (
     CLOSED,
     RETAIN_FLUSH_BATCH_SIZE,
     RETAIN_FLUSH_INTERVAL_MS,
-    FlushReport,
     RetainQueue,
     TimeLeft,
 )
