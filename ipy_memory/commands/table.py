@@ -47,6 +47,11 @@ _DRY_RUN = Flag("dry-run", "only say what would happen")
 ROWS = 50
 """How many rows a page of ``browse`` has."""
 
+_BY = Flag(
+    "by",
+    "what varies, separated by commas: ranking, scope, backend, limit=3,8, or a setting with its values",
+    "NAMES",
+)
 FILTERS = (
     Flag("source", "who stored it", "NAME"),
     Flag("type", "such as fact or episode", "NAME"),
@@ -210,6 +215,31 @@ _FIND = (
             Flag("everywhere", "with --all: the memories of other banks too"),
             _LIMIT,
         ),
+        in_shell=True,
+    ),
+    Command(
+        "evaluate",
+        "[PAIRS]",
+        "Measure recall on questions whose memories you know: a CSV or JSONL file with query and ids.",
+        Group.FIND,
+        Arity.OPTIONAL,
+        (
+            _BY,
+            _LIMIT,
+            Flag("proxy", "questions made from the banks themselves, in place of a file"),
+            Flag("frame", "a variable with columns query and ids, in place of a file", "NAME", variable, in_shell=""),
+            Flag("fail-under", "an answer of no where the first variant is below, as in hit@8=.8", "MEASURE=X"),
+            Flag("trec", "also write NAME.qrels and NAME.run, in the forms of TREC", "NAME"),
+        ),
+        in_shell=True,
+    ),
+    Command(
+        "compare",
+        "QUERY",
+        "Ask a query in several ways side by side: what moved, and what only one of them gives.",
+        Group.FIND,
+        Arity.OPTIONAL,
+        (_BY, _LIMIT, Flag("file", "a file with one query a line, in place of the query", "PATH")),
         in_shell=True,
     ),
 )

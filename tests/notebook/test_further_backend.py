@@ -47,6 +47,8 @@ TYPED = {
     "scope": "global",
     "panel": "recall",
     "rebind": ".",
+    "evaluate": "--by limit=1,2 --frame pairs",
+    "compare": "--by limit=1,2 staging",
     "trust": "--list",
     "open": "none.db",
     "record": "on",
@@ -64,6 +66,7 @@ def further(bare: Notebook, tmp_path: Path) -> Iterator[Notebook]:
     assert bare.run("%memory use list").error is None
     for text in ("Deploys go to staging.", "The API speaks JSON.", "Tea is served at four."):
         assert bare.run(f"%%retain\n{text}").error is None
+    bare.run("pairs = __import__('pandas').DataFrame({'query': ['staging'], 'ids': ['0']})")
     yield bare
     bare.magics.close_session()
     registry.unregister("list")

@@ -409,3 +409,31 @@ def test_best_is_chosen_by_a_flag_or_for_the_notebook(real: Notebook) -> None:
     assert len(real.run("%recall --ranking agent backup").result) == 1
     refused = real.run("%recall --explain backup")
     assert "takes the agent's ranking apart" in str(refused.error)
+
+
+def test_evaluate_shows_measures_and_keeps_the_cases(real: Notebook) -> None:
+    port = stored(real, "The gateway listens on port 9077.")
+    real.run(f"pairs = __import__('pandas').DataFrame({{'query': ['which port'], 'ids': [{port!r}]}})")
+    ran = real.run("%memory evaluate --by ranking --frame pairs")
+    assert ran.error is None
+    assert list(ran.result["variant"]) == ["agent", "best"]
+    assert ran.result.attrs["cases"][-1] == {
+        "query": "which port",
+        "id": port,
+        "variant": "best",
+        "rank": 1,
+        "why": "",
+    }
+    assert "look at the cases" in ran.outputs[0]["text/plain"] + ran.stderr
+    failed = real.run("%memory evaluate --frame pairs --limit 2 --fail-under mrr@2=2")
+    assert "below 2" in str(failed.error)
+    assert "name one source" in str(real.run("%memory evaluate").error)
+    assert "not a frame" in str(real.run("pairs = 3\n%memory evaluate --frame pairs").error)
+
+
+def test_compare_shows_one_query_by_its_variants(real: Notebook) -> None:
+    stored(real, "The gateway listens on port 9077.")
+    ran = real.run("%memory compare --by limit=1,2 which port")
+    assert ran.error is None
+    assert list(ran.result.columns) == ["query", "id", "bank", "1", "2", "moved", "only in", "content"]
+    assert "9077" in ran.outputs[0]["text/plain"]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 HEROKU = "31018c0cb5c53549"
 
 JSON: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "compare": (["deploy"], {"compared": list, "variants": list}),
     "status": ((), {"status": list}),
     "browse": (("heroku",), {"memories": list, "total": int, "offset": int, "next_offset": type(None)}),
     "show": ((DEPLOY_TARGET,), {"text": str, "memory": dict}),
@@ -40,7 +41,8 @@ JSON: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 
 def test_every_command_of_the_table_is_carried_out() -> None:
     assert {*HANDLERS, "demo"} == set(SHELL)
-    assert {*JSON, "retain", "queue", "operations"} == set(HANDLERS)  # these two need a server: see test_server.py
+    # What needs a server is in test_server.py, what needs a file of questions in test_measuring.py.
+    assert {*JSON, "retain", "queue", "operations", "evaluate"} == set(HANDLERS)
 
 
 @pytest.mark.parametrize("name", JSON)
