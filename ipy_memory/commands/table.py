@@ -242,6 +242,15 @@ _FIND = (
         (_BY, _LIMIT, Flag("file", "a file with one query a line, in place of the query", "PATH")),
         in_shell=True,
     ),
+    Command(
+        "diff",
+        "[A B]",
+        "Show what differs between two banks or bank files, or with --since what has changed in the banks in scope.",
+        Group.FIND,
+        Arity.OPTIONAL,
+        (Flag("since", "what was stored or has ended since this date or time (UTC without a zone)", "DATE", date),),
+        in_shell=True,
+    ),
 )
 _CURATE = (
     Command(

@@ -1,4 +1,4 @@
-"""The program's commands that measure recall: ``evaluate`` and ``compare``; nothing is counted or written."""
+"""The program's commands that measure and compare: ``evaluate``, ``compare`` and ``diff``; all of them only read."""
 
 from __future__ import annotations
 
@@ -64,3 +64,14 @@ def compare(session: MemorySession, parsed: Parsed) -> Result:
         {"query": row.query, "id": row.id, "bank": row.bank, "ranks": row.ranks, "content": row.content} for row in rows
     ]
     return Result(table(columns, cells, "No variant gives anything."), {"compared": records, "variants": names})
+
+
+def diff(session: MemorySession, parsed: Parsed) -> Result:
+    """Show what differs between two banks, or since a moment; differences are an answer of no."""
+    from ipy_memory.explore.diff import COLUMNS, asked
+
+    found = asked(session, parsed.text, parsed.flags.get("since"))
+    rows = [tuple(getattr(one, name) for name in COLUMNS) for one in found.changes]
+    data = {"changes": record(found.changes), "equal": found.equal}
+    notes = [found.summary, *found.notes]
+    return Result(table(COLUMNS, rows, "No difference."), data, notes, NO if found.changes else DONE)

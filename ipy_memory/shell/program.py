@@ -46,6 +46,7 @@ HANDLERS: Mapping[str, Handler] = {
     "why": asking.why,
     "evaluate": measuring.evaluate,
     "compare": measuring.compare,
+    "diff": measuring.diff,
     "queue": asking.queue,
     "flush": asking.flush,
     "operations": asking.operations,

@@ -49,6 +49,7 @@ TYPED = {
     "rebind": ".",
     "evaluate": "--by limit=1,2 --frame pairs",
     "compare": "--by limit=1,2 staging",
+    "diff": "--since 2020",
     "trust": "--list",
     "open": "none.db",
     "record": "on",

@@ -20,6 +20,7 @@ HEROKU = "31018c0cb5c53549"
 
 JSON: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "compare": (["deploy"], {"compared": list, "variants": list}),
+    "diff": (["default", "default"], {"changes": list, "equal": int}),
     "status": ((), {"status": list}),
     "browse": (("heroku",), {"memories": list, "total": int, "offset": int, "next_offset": type(None)}),
     "show": ((DEPLOY_TARGET,), {"text": str, "memory": dict}),

@@ -1,4 +1,4 @@
-"""``%memory evaluate`` and ``%memory compare``: how well recall finds, and how ways to ask differ."""
+"""``%memory evaluate``, ``compare`` and ``diff``: how well recall finds, how ways to ask differ, and how banks do."""
 
 from __future__ import annotations
 
@@ -77,3 +77,14 @@ def compare(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     one = frame["query"].nunique() == 1
     shown = [name for name in frame.columns if not (one and name == "query")]
     return ListFrame(frame, shown, empty="No variant gives anything.", quiet=parsed.quiet)
+
+
+@handles("diff")
+def diff(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
+    """Show the differences, each kind together."""
+    from ipy_memory.explore.diff import COLUMNS, asked
+    from ipy_memory.notebook.result import ListFrame
+
+    found = asked(magics.session, parsed.text, parsed.flags.get("since"))
+    notes = [found.summary, *found.notes]
+    return ListFrame(found.frame, COLUMNS, notes=notes, empty="No difference.", quiet=parsed.quiet)
