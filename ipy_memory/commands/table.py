@@ -174,6 +174,7 @@ _FIND = (
             _LIMIT,
             _BANK,
             Flag("ranking", "agent, or best: finds what the agent misses, and counts nothing", "NAME"),
+            Flag("as-of", "from what the banks held at this date or time (UTC without a zone), with its clock", "DATE"),
             Flag("as-agent-start", "as after the agent's next start, which consolidates old memories; from copies"),
             Flag("explain", "add why each hit has its score"),
             _NO_TOUCH,

@@ -7,7 +7,7 @@ from one that is given now. Banks are only read here: the other answer comes fro
 from __future__ import annotations
 
 import tempfile
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,10 +21,12 @@ from ipy_memory.explore.local import local_backend, readable
 from ipy_memory.scoping.modes import bank_path, banks_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from threading import Event
 
     from ipy_memory.backends.mnemopi.backend import MnemopiBackend
     from ipy_memory.backends.trace import Trace
+    from ipy_memory.clock import Clock
     from ipy_memory.model import ToolResult
     from ipy_memory.session import MemorySession
 
@@ -76,7 +78,19 @@ def recall_as_agent_start(
         The memory is on a server, or a bank cannot be copied.
     """
     backend = local_backend(session, "a recall as at the agent's start")
-    with tempfile.TemporaryDirectory(prefix="ipy-memory-start-") as folder:
+    with private_copy(session, backend) as copy:
+        count = due_at_start(copy)
+        copy.start()
+        found = copy.recall(query, limit=limit, touch=False, cancel=cancel, traces=traces)
+    return found.with_notes([text.as_agent_start(count)])
+
+
+@contextmanager
+def private_copy(
+    session: MemorySession, backend: MnemopiBackend, *, clock: Clock | None = None
+) -> Iterator[MemorySession]:
+    """Open a session like another one on private copies of its banks, which are removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="ipy-memory-copy-") as folder:
         database = Path(folder, Path(backend.config.db_path).name)
         for target, bank in readable(backend, backend.edit_targets()):
             if isinstance(bank, BankError):
@@ -87,21 +101,18 @@ def recall_as_agent_start(
                 place = bank_path(database, target.name, backend.scope.global_bank)
             place.parent.mkdir(parents=True, exist_ok=True)
             copy_bank(bank, place.parent).rename(place)
-        with _session_on(database, session, backend) as copy:
-            count = due_at_start(copy)
-            copy.start()
-            found = copy.recall(query, limit=limit, touch=False, cancel=cancel, traces=traces)
-    return found.with_notes([text.as_agent_start(count)])
+        with _session_on(database, session, backend, clock) as copy:
+            yield copy
 
 
-def _session_on(database: Path, session: MemorySession, backend: MnemopiBackend) -> MemorySession:
+def _session_on(database: Path, session: MemorySession, backend: MnemopiBackend, clock: Clock | None) -> MemorySession:
     """Return a session like another one on copies of its banks, with ids of its own."""
     made = type(session)(
         session.settings.with_overrides({"mnemopi.dbPath": str(database)}),
         cwd=session.cwd,
         agent_dir=str(database.parent),
         env=session.env,
-        clock=session.clock,
+        clock=clock or session.clock,
         ids=ProcessIds(),
         timers=session.timers,
         session_id=session.session_id,

@@ -9,6 +9,7 @@ from ipy_memory import text
 from ipy_memory.backends.mnemopi.recall.best import BestHit, best_recall
 from ipy_memory.errors import BankError, MemoryToolkitError
 from ipy_memory.explore.agent_start import recall_as_agent_start
+from ipy_memory.explore.as_of import recall_as_of
 from ipy_memory.explore.local import chosen_targets, local_backend, readable
 from ipy_memory.model import ToolResult
 from ipy_memory.ranking import RANKINGS
@@ -26,9 +27,9 @@ _WORDS = 6
 
 
 def ranked_recall(
-    session: MemorySession, request: RecallRequest, *, bank: str | None, ranking: str, at_start: bool
+    session: MemorySession, request: RecallRequest, *, bank: str | None, ranking: str, at_start: bool, as_of: str | None
 ) -> ToolResult:
-    """Answer a recall otherwise than the agent does now: by another ranking, or as after its next start.
+    """Answer a recall otherwise than the agent does now: by another ranking, or at another time.
 
     Raises
     ------
@@ -37,13 +38,15 @@ def ranked_recall(
     """
     if ranking not in RANKINGS:
         raise MemoryToolkitError(f"There is no ranking {ranking!r}.", hint=f"choose one of {', '.join(RANKINGS)}")
-    if not at_start:
+    if not at_start and as_of is None:
         return best(session, request.query, limit=request.limit, bank=bank, cancel=request.cancel)
-    if ranking == "best" or bank is not None:
+    if ranking == "best" or bank is not None or (at_start and as_of is not None):
         raise MemoryToolkitError(
-            "As at the agent's start only the agent's own recall answers, over its whole scope.",
-            hint="leave out the bank and the ranking",
+            "At another time only the agent's own recall answers, over its whole scope, and at one time only.",
+            hint="leave out the bank, the ranking, or one of the two times",
         )
+    if as_of is not None:
+        return recall_as_of(session, request, as_of)
     return recall_as_agent_start(
         session, request.query, limit=request.limit, cancel=request.cancel, traces=request.traces
     )

@@ -332,6 +332,7 @@ class MemoryMagics(Magics):
             bank=parsed.flags.get("bank"),
             ranking=parsed.flags.get("ranking", self.ranking),
             as_agent_start="as-agent-start" in parsed.flags,
+            as_of=parsed.flags.get("as-of"),
         )
         if "explain" in parsed.flags and ask.keywords["ranking"] == "best":
             raise MagicError(

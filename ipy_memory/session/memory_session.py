@@ -207,6 +207,7 @@ class MemorySession(Conversation):
         bank: str | None = None,
         ranking: str = "agent",
         as_agent_start: bool = False,
+        as_of: str | None = None,
         cancel: Event | None = None,
         traces: list[Trace] | None = None,
     ) -> ToolResult:
@@ -227,6 +228,8 @@ class MemorySession(Conversation):
             (see :func:`ipy_memory.explore.best.best`).
         as_agent_start
             Answer as the agent does after its next start, which consolidates old memories; from private copies.
+        as_of
+            Answer as at this earlier date or time, from what the banks held then; from private copies.
         cancel
             Set it from elsewhere to stop the work (R-25).
         traces
@@ -239,10 +242,12 @@ class MemorySession(Conversation):
         """
         check_input(RECALL, {"query": query})
         request = RecallRequest(query, check_limit(RECALL, limit), touch, cancel, traces)
-        if as_agent_start or ranking != "agent":
+        if as_agent_start or as_of is not None or ranking != "agent":
             from ipy_memory.explore.best import ranked_recall
 
-            return self._noted(ranked_recall(self, request, bank=bank, ranking=ranking, at_start=as_agent_start))
+            return self._noted(
+                ranked_recall(self, request, bank=bank, ranking=ranking, at_start=as_agent_start, as_of=as_of)
+            )
         if bank is not None:
             return self._noted(run_recall(self, request, backend=self.live_backend().one_bank(bank)))
         return self._noted(self._before_start(run_recall(self, request)))

@@ -37,6 +37,7 @@ def recall(session: MemorySession, parsed: Parsed) -> Result:
         bank=flags.get("bank"),
         ranking=ranking,
         as_agent_start="as-agent-start" in flags,
+        as_of=flags.get("as-of"),
         traces=traces,
     )
     near = _near(session, parsed, len(found.hits))
