@@ -67,6 +67,7 @@ class FakeSession:
         bank: str | None = None,
         ranking: str = "agent",
         as_agent_start: bool = False,
+        as_of: str | None = None,
     ) -> ToolResult:
         self._call("recall", query, limit, touch, bank)
         return ToolResult(self.text, hits=self.hits, attrs={"query": query, "backend": self.chosen})
