@@ -98,7 +98,7 @@ def checked_kinds(kinds: Sequence[str], rules: Mapping[str, Rule] = RULES) -> li
 
 def summary(found: Sequence[Finding], memories: int) -> str:
     """Return in one sentence how much was found of each kind, the worst first."""
-    looked = f"{memories} {'row' if memories == 1 else 'rows'}"
+    looked = f"{memories} {'memory' if memories == 1 else 'memories'}"
     if not found:
         return f"Nothing found in {looked}."
     kinds = Counter(one.kind for one in found)

@@ -67,6 +67,7 @@ _ANSWER = re.compile(
     r"(?:[ ,.!]+(?:ok(?:ay)?|thanks?|you|done|great|so much|danke|merci))?",
     re.IGNORECASE,
 )
+_NO_SUBJECT = re.compile(r"fact \w+(?: |\Z)")
 _UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _VALUE = re.compile(r"\d|[a-z][A-Z]|\w[_/.@:]\w|`")
 
@@ -134,9 +135,10 @@ def _junk(row: Memory) -> str:
     if not any(map(str.isalnum, text)):
         return "no words"
     if row.store == "fact":
-        first = words[0].lower()
-        subject = row.content[:1].isspace() or first in PRONOUNS
-        return "a fact without a subject" if subject else ""
+        # What has no subject of its own is stored as a sentence under the subject "fact".
+        first = (words_of(_NO_SUBJECT.sub("", text)) or [""])[0].lower()
+        missing = row.content[:1].isspace() or not first or first in PRONOUNS
+        return "a fact without a subject" if missing else ""
     if _ANSWER.fullmatch(text.rstrip(" .!?")):
         return "an answer that says nothing on its own"
     if _UNSPACED.search(text):

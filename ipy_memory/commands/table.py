@@ -327,6 +327,21 @@ _CURATE = (
         flags=(Flag("force", "also if the memory was changed again since"),),
     ),
     Command(
+        "audit",
+        "[KIND…]",
+        "Look for what to clean up: secrets, personal data, duplicates, conflicts, and what is of no use any more.",
+        Group.CURATE,
+        Arity.OPTIONAL,
+        (
+            Flag("bank", "this one bank, of the database folder or of the server", "NAME"),
+            Flag("all", "every bank of the database folder"),
+            Flag("accept", "leave out these findings from now on: their names with commas between", "FINDINGS"),
+            Flag("baseline", "leave out what this file of an earlier `ipy-memory audit --json` has", "FILE"),
+            _OUT,
+        ),
+        in_shell=True,
+    ),
+    Command(
         "consolidate",
         "",
         "Consolidate memories older than 12 hours into episodes, and shorten old episodes.",

@@ -157,6 +157,8 @@ class ListFrame(_ShownFrame):
         What to say when there are no rows.
     first
         Positions of the rows that matter most; they are shown where there are too many to show all.
+    summary
+        A sentence above the table.
     """
 
     def __init__(
@@ -169,6 +171,7 @@ class ListFrame(_ShownFrame):
         empty: str = "Nothing to list.",
         quiet: bool = False,
         first: Sequence[int] = (),
+        summary: str = "",
     ) -> None:
         rows = data if shown is None else shown
         if len(rows) > SHOWN:
@@ -177,9 +180,11 @@ class ListFrame(_ShownFrame):
         filled = [name for name in columns if any(cell(value) for value in rows[name])]
         cells = [[short(row[name]) for name in filled] for row in rows[filled].to_dict("records")]
         table = text_table(cells, filled) if filled else empty
-        super().__init__(data, "\n".join([table, *notes]), quiet=quiet)
+        above = [summary] if summary else []
+        super().__init__(data, "\n".join([*above, table, *notes]), quiet=quiet)
         self.attrs["notes"] = list(notes)
-        object.__setattr__(self, "_shown", html_table(filled, cells) if filled else html_block(empty))
+        shown_table = html_table(filled, cells) if filled else html_block(empty)
+        object.__setattr__(self, "_shown", html_notes(above) + shown_table)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         html = object.__getattribute__(self, "_shown") + html_notes(self.attrs["notes"])

@@ -375,6 +375,19 @@ class MemorySession(Conversation):
         """Return a bank as a read-only ``sqlite_utils.Database`` (see :func:`ipy_memory.session.reports.database`)."""
         return reports.database(self, bank)
 
+    def audit(
+        self,
+        kinds: Sequence[str] = (),
+        *,
+        bank: str | None = None,
+        accept: Sequence[str] = (),
+        baseline: DataFrame | str | Path | None = None,
+    ) -> DataFrame:
+        """Return what there is to clean up in memory as a frame (see :func:`ipy_memory.explore.audit.audited`)."""
+        from ipy_memory.explore.audit import audit
+
+        return audit(self, kinds, bank=bank, accept=accept, baseline=baseline)
+
     def why(self, id: str, query: str, *, limit: int | None = None) -> Verdict:  # noqa: A002
         """Tell why a memory comes back for a query, or does not (see :func:`ipy_memory.explore.why.why`)."""
         from ipy_memory.explore.why import why

@@ -169,6 +169,17 @@ def doctor(session: MemorySession, parsed: Parsed) -> Result:
     return Result(shown, data, found.notes, NO if found.faults else DONE)
 
 
+def audit(session: MemorySession, parsed: Parsed) -> Result:
+    """List what there is to clean up; findings are an answer of no."""
+    from ipy_memory.explore import audit as auditing
+
+    found = auditing.audited(session, **auditing.asked(parsed.text, parsed.flags))
+    rows = [tuple(getattr(one, name) for name in auditing.SHOWN) for one in found.findings]
+    shown = [found.summary, *([table(auditing.SHOWN, rows, "")] if rows else [])]
+    code = NO if found.findings else DONE
+    return Result("\n".join(shown), {}, found.notes, code, lines=record(found.records))
+
+
 def trust(session: MemorySession, parsed: Parsed) -> Result:
     """Trust a project folder, end its trust, or list the trusted folders."""
     from ipy_memory.explore.trusting import trust_answer

@@ -53,12 +53,15 @@ class Result:
         What should be known beside the result.
     code
         The exit code.
+    lines
+        Objects that are written as JSON one a line in place of ``data``; the notes go to stderr then.
     """
 
     text: str
     data: Mapping[str, Any]
     notes: Sequence[str] = ()
     code: int = DONE
+    lines: Sequence[Mapping[str, Any]] | None = None
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: str) -> str:

@@ -39,6 +39,7 @@ HANDLERS: Mapping[str, Handler] = {
     "report": looking.report,
     "diagnose": looking.diagnose,
     "doctor": looking.doctor,
+    "audit": looking.audit,
     "trust": looking.trust,
     "recall": asking.recall,
     "reflect": asking.reflect,
@@ -208,7 +209,11 @@ def _path(options: Mapping[str, Any], name: str) -> str | None:
 
 
 def _shown(result: Result, *, as_json: bool) -> int:
-    if as_json:
+    if as_json and result.lines is not None:
+        if result.lines:
+            output.write_result("\n".join(map(output.json_text, result.lines)))
+        output.write_notes(result.notes)
+    elif as_json:
         notes = [output.in_shell_words(note) for note in result.notes]
         first = {"text": result.data["text"]} if "text" in result.data else {}
         output.write_result(output.json_text({**first, "notes": notes, **result.data}))

@@ -56,10 +56,10 @@ def test_progress_grows_to_the_whole() -> None:
 
 def test_nothing_in_no_rows() -> None:
     assert audit([], now_ms=NOW_MS) == []
-    assert summary([], 0) == "Nothing found in 0 rows."
+    assert summary([], 0) == "Nothing found in 0 memories."
 
 
 def test_the_summary_counts_kinds_and_severities() -> None:
     assert summary(audit(ROWS, now_ms=NOW_MS), 5) == (
-        "4 findings in 5 rows: 1 pii, 1 duplicates, 1 junk, 1 secrets (1 medium, 3 low)."
+        "4 findings in 5 memories: 1 pii, 1 duplicates, 1 junk, 1 secrets (1 medium, 3 low)."
     )

@@ -66,7 +66,7 @@ def test_short_notes_are_no_junk(text: str) -> None:
 
 
 def test_a_fact_without_a_subject_is_junk() -> None:
-    facts = [memory(0, text, store="fact", about=("m9",)) for text in ("it uses redis", "Dana owns billing", " is red")]
+    facts = [memory(0, text, store="fact", about=("m9",)) for text in ("it uses redis", "Dana owns it", " is red")]
     assert [(one.evidence, one.action) for one in found(junk, *facts)] == [
         ("a fact without a subject; made from m9", "forget")
     ] * 2
@@ -89,3 +89,9 @@ def test_what_was_made_from_memories_that_are_gone_is_an_orphan() -> None:
 def test_large_memories_are_oversized() -> None:
     texts = ["x" * OVERSIZED, "x" * (OVERSIZED + 1), "x" * (HUGE + 1)]
     assert [(one.id, one.severity) for one in found(oversized, *texts)] == [("m1", "low"), ("m2", "medium")]
+
+
+def test_a_sentence_stored_as_a_fact_has_the_subject_of_the_sentence() -> None:
+    texts = ["fact entity The user lives in Berlin", "fact entity It is down", "fact entity"]
+    facts = [memory(number, text, store="fact") for number, text in enumerate(texts)]
+    assert [one.id for one in found(junk, *facts)] == ["m1", "m2"]

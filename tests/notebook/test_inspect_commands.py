@@ -88,6 +88,8 @@ def test_why_answers_for_a_hit_and_for_a_miss(real: Notebook) -> None:
         ("%memory undo all", MagicError, "nothing more"),
         ("%memory undo", EditRefusedError, "nothing to undo"),
         ("%memory doctor all", MagicError, "nothing more"),
+        ("%memory audit words", ToolInputError, "there are secrets, pii"),
+        ("%memory audit --all --bank shop", MagicError, "exclude each other"),
         ("%memory report all", MagicError, "nothing more"),
     ],
 )
@@ -106,7 +108,7 @@ def test_a_wrong_line_is_one_line_that_says_what_is_right(
     [
         *("%memory browse", "%memory browse --store all", "%memory banks", "%memory scopes tea", "%memory stats"),
         *("%memory diagnose", "%memory doctor", "%memory report", "%memory consolidate --dry-run"),
-        *("%memory why --all tea", "%recall --no-touch --explain tea"),
+        *("%memory audit", "%memory audit --all pii", "%memory why --all tea", "%recall --no-touch --explain tea"),
     ],
 )
 def test_looking_writes_nothing_on_an_empty_home_or_a_full_one(real: Notebook, line: str, tmp_path: Path) -> None:
@@ -356,6 +358,22 @@ def test_the_doctor_mends_in_the_same_kernel(real: Notebook, tmp_path: Path) -> 
     assert "All is well in 1 banks." in plain(real, "%memory doctor")
 
 
+def test_the_audit_begins_with_a_summary_and_gives_a_frame(real: Notebook) -> None:
+    for text in ("The staging port is 8080", "The staging port is 9090", "Write to <b>dana</b>@corp.io, a@corp.io"):
+        stored(real, text)
+    ran = real.run("found = %memory audit --out kept conflicts pii")
+    assert ran.error is None
+    frame = real.shell.user_ns["kept"]
+    assert list(frame["kind"]) == ["conflicts", "pii"]
+    assert frame.attrs["summary"] == "2 findings in 3 memories: 1 conflicts, 1 pii (2 medium)."
+    shown = real.run("%memory audit conflicts pii").outputs[0]
+    assert shown["text/plain"].startswith("2 findings in ")
+    assert shown["text/html"].index("2 findings in ") < shown["text/html"].index("<table")
+    name = frame["finding"].iloc[0]
+    assert "accepted now" in plain(real, f"%memory audit --accept {name} conflicts")
+    assert "Nothing found in 3 memories." in plain(real, "%memory audit conflicts")
+
+
 def test_consolidate_and_report_are_texts(real: Notebook) -> None:
     stored(real, "The deploy target is fly.io")
     assert "younger than twelve hours" in plain(real, "%memory consolidate")
@@ -366,7 +384,7 @@ def test_consolidate_and_report_are_texts(real: Notebook) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        *("browse", "why id tea", "why --all tea", "chain id", "banks", "doctor", "consolidate"),
+        *("browse", "why id tea", "why --all tea", "chain id", "banks", "doctor", "audit", "consolidate"),
         *("update id text", "invalidate id", "forget id", "undo"),
     ],
 )

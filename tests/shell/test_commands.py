@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sqlite3
 from typing import TYPE_CHECKING, Any
@@ -42,8 +43,9 @@ JSON: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 
 def test_every_command_of_the_table_is_carried_out() -> None:
     assert {*HANDLERS, "demo"} == set(SHELL)
-    # What needs a server is in test_server.py, what needs a file of questions in test_measuring.py.
-    assert {*JSON, "retain", "queue", "operations", "evaluate"} == set(HANDLERS)
+    # What needs a server is in test_server.py, what needs a file of questions in test_measuring.py; the audit writes
+    # an object a line.
+    assert {*JSON, "retain", "queue", "operations", "evaluate", "audit"} == set(HANDLERS)
 
 
 @pytest.mark.parametrize("name", JSON)
@@ -213,6 +215,26 @@ def test_the_doctor_says_no_where_there_are_faults_and_yes_after_the_repair(own:
     repaired = own("doctor", "--repair", "--json").data
     assert (repaired["faults"], "mended" in {row["state"] for row in repaired["findings"]}) == (0, True)
     assert own("doctor", "--json").data["faults"] == 0
+
+
+def test_the_audit_says_no_with_findings_and_writes_an_object_a_line(own: Program, tmp_path: Path) -> None:
+    own("retain", "--keep", "the token is glpat-q7Zk2LwX9vB4nT6yR1mC")
+    ended = own("audit", "secrets", "--json", code=1)
+    (one,) = [json.loads(line) for line in ended.out.splitlines()]
+    assert list(one)[:7] == ["kind", "id", "bank", "other", "severity", "evidence", "action"]
+    assert (one["kind"], one["severity"], one["action"]) == ("secrets", "high", "redact")
+    shown = own("audit", "secrets", code=1).out
+    assert shown.startswith("1 finding in ")
+    assert "glpat" not in shown
+    (tmp_path / "before.jsonl").write_text(ended.out)
+    clean = own("audit", "--baseline", str(tmp_path / "before.jsonl"), "secrets", "--json")
+    assert (clean.out, "in the baseline" in clean.err) == ("", True)
+    assert "accepted now" in own("audit", "secrets", "--accept", one["finding"]).err
+    assert own("audit", "secrets").out.startswith("Nothing found in ")
+
+
+def test_an_audit_of_an_unknown_kind_names_the_kinds(own: Program) -> None:
+    assert "there are secrets, pii, duplicates" in own("audit", "words", code=2).err
 
 
 def test_a_bank_that_cannot_be_read_is_a_finding(own: Program) -> None:

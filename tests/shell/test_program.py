@@ -58,6 +58,7 @@ class WithoutIPython(Program):
         ("stats",),
         ("report",),
         ("doctor",),
+        ("audit", "orphans"),
         ("why", "--all", "deploy"),
     ],
     ids=" ".join,

@@ -1,4 +1,4 @@
-"""``%memory stats|diagnose|doctor|consolidate``: how the banks are, and mending them on request."""
+"""``%memory stats|diagnose|doctor|audit|consolidate``: how the banks are, and mending them on request."""
 
 from __future__ import annotations
 
@@ -40,6 +40,25 @@ def doctor(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     return ListFrame(
         health.findings_frame(found), health.COLUMNS, notes=found.notes, empty=health.NO_FILE, quiet=parsed.quiet
     )
+
+
+@handles("audit")
+def audit(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
+    """Show what there is to clean up, a summary first; memories are neither changed nor counted."""
+    from ipy_memory.explore import audit as auditing
+    from ipy_memory.notebook.result import ListFrame
+
+    found = auditing.audited(
+        magics.session, **auditing.asked(parsed.text, parsed.flags), progress=magics.progress("steps")
+    )
+    frame = found.frame()
+    shown = ListFrame(
+        frame, auditing.SHOWN, notes=found.notes, empty=auditing.NOTHING, quiet=parsed.quiet, summary=found.summary
+    )
+    shown.attrs["summary"] = found.summary
+    if "out" in parsed.flags:
+        magics.shell.user_ns[parsed.flags["out"]] = shown
+    return shown
 
 
 @handles("consolidate")
