@@ -19,6 +19,7 @@ from ipy_memory.audit.statements import (
 from ipy_memory.audit.words import Content, languages_for
 from ipy_memory.jscompat.dates import parse_ms
 from ipy_memory.jscompat.strings import clip
+from ipy_memory.ranking.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -104,8 +105,11 @@ def _outlived(replaced: Sequence[tuple[int, Replaced]], rows: Rows) -> Iterator[
         by_stem[one.former[0]].append((number, one))
     counts: dict[int, int] = defaultdict(int)
     replacing = {number for number, _ in replaced}
+    first = frozenset(min(one.words) for _, one in replaced if one.words)
     for number, row in enumerate(rows.live):
         if number in replacing or row.about:
+            continue
+        if first.isdisjoint(words_of(row.content.lower())):
             continue
         for sentence in sentences_of(row.content):
             tokens = short_tokens(sentence)
@@ -131,10 +135,18 @@ def _holding(
                 continue
             rest = held - set(one.former)
             shared = len(rest & one.about)
+            if _of_another(rest, one.about):
+                continue
             few, many = sorted((len(rest), len(one.about)))
             if shared and shared * 2 >= few and shared * 4 >= many:
                 counts[other] += 1
                 yield number, other, clip(one.shown, 2 * _SHOWN)
+
+
+def _of_another(rest: frozenset[str], about: frozenset[str]) -> bool:
+    """Return whether two sentences name different things, by numbers or identifiers."""
+    exact, exact_there = ({stem for stem in stems if stem.startswith("=")} for stems in (rest, about))
+    return bool(exact and exact_there and not exact & exact_there)
 
 
 def _in_a_row(part: Sequence[str], whole: Sequence[str]) -> bool:

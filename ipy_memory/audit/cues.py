@@ -90,20 +90,20 @@ AROUND_A_VALUE = _words(
 NAMING = _words(
     """
     port version owner lead leader maintainer manager responsible contact target destination size limit maximum
-    minimum timeout deadline budget price cost rate interval retention region zone default branch threshold capacity
-    quota password editor shell database backend host hostname address url endpoint language timezone theme status
-    framework registry provider bucket cluster name title role location office duration length count number replicas
-    schedule frequency color colour mode level license birthday manager besitzer besitzerin eigentümer
-    verantwortlich verantwortliche ansprechpartner ziel größe limit grenze frist preis intervall zeitlimit standard
-    zweig datenbank sprache anzahl name ort farbe stufe zuständig kapazität speicher propriétaire responsable cible
-    destination taille limite délai prix intervalle région branche base langue nombre nom lieu couleur niveau
-    capacité dueño dueña propietario propietaria encargado objetivo destino tamaño límite plazo precio intervalo
-    región rama idioma número nombre lugar nivel capacidad puerto versión versione versión proprietario responsabile
-    obiettivo destinazione dimensione scadenza prezzo intervallo regione ramo lingua numero nome luogo livello porta
-    porto proprietário responsável alvo destino tamanho prazo preço região ramo idioma número versão dono dona
-    eigenaar verantwoordelijke doel grootte limiet prijs poort versie taal aantal naam regio ägare ansvarig mål
-    storlek gräns pris språk antal namn version порт версия владелец размер цель цена лимит
-    """
+     minimum timeout deadline budget price cost rate interval retention region zone default branch threshold capacity
+     quota password editor shell database backend host hostname address url endpoint language timezone theme status
+     framework registry provider bucket cluster name title role location office duration length count number replicas
+     schedule frequency color colour mode level license birthday manager besitzer besitzerin eigentümer
+     verantwortlich verantwortliche ansprechpartner ziel größe limit grenze frist preis intervall zeitlimit standard
+     zweig datenbank sprache anzahl name ort farbe stufe zuständig kapazität speicher propriétaire responsable cible
+     destination taille limite délai prix intervalle région branche base langue nombre nom lieu couleur niveau
+     capacité dueño dueña propietario propietaria encargado objetivo destino tamaño límite plazo precio intervalo
+     región rama idioma número nombre lugar nivel capacidad puerto versión versione versión proprietario responsabile
+     obiettivo destinazione dimensione scadenza prezzo intervallo regione ramo lingua numero nome luogo livello porta
+      proprietário responsável alvo destino tamanho prazo preço região ramo idioma número versão dono dona
+     eigenaar verantwoordelijke doel grootte limiet prijs poort versie taal aantal naam regio ägare ansvarig mål
+     storlek gräns pris språk antal namn version порт версия владелец размер цель цена лимит
+     """
 )
 """Nouns of relations that have one value at a time."""
 
@@ -114,6 +114,14 @@ DATING = _words(
     """
 )
 """With these a date is the value, and not only when a thing was said."""
+
+TELLING_WHEN = _words(
+    """
+    since in until before after from depuis dans avant après jusqu seit ab bis vor nach desde en antes después hasta
+    da dalla dal nella prima dopo na no até sinds sedan vanaf с
+    """
+)
+"""In front of a noun such as "version" these make a time of it: "since version 3" gives no value to anything."""
 
 MANY = _words(
     """

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ipy_memory.audit import cues
 from ipy_memory.audit.words import CUT, NOT, Content, Token, stem_of, tokens_of
+from ipy_memory.ranking.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,6 +57,7 @@ class Replaced:
     present: tuple[str, ...]
     about: frozenset[str]
     shown: str
+    words: frozenset[str]
 
 
 def sentences_of(text: str) -> list[str]:
@@ -100,7 +102,7 @@ def single_values(sentence: str, tokens: Sequence[Token], language: str) -> Iter
     """Yield each single value that a sentence gives to a thing."""
     if (match := _CJK.match(sentence)) and not sentence.isascii():
         front = re.sub(r"[\s\u7684\u306e]", "", match["front"])
-        if not any(char.isdigit() for char in front[-3:]) and len(front) >= 2:
+        if not any(char.isdigit() for char in front[-1:]) and len(front) >= 2:
             yield Stated(("cjk", front), (match["value"].lower(),), match["value"])
         return
     for start, end, first in _slots(tokens):
@@ -130,7 +132,12 @@ def _slots(tokens: Sequence[Token]) -> Iterator[tuple[int, int, str]]:
             begin = _begin(forms, at)
             if form in cues.COPULAS and any(one in cues.NAMING for one in forms[at + 1 : at + 4]):
                 found.append((begin, at, "noun"))
-        elif form in cues.NAMING and at + 1 < len(tokens) and tokens[at + 1].exact:
+        elif (
+            form in cues.NAMING
+            and at + 1 < len(tokens)
+            and tokens[at + 1].exact
+            and not cues.TELLING_WHEN & set(forms[max(0, at - 2) : at])
+        ):
             found.append((at + 1, at + 2, "noun"))
         elif form in cues.BEHIND_A_VALUE:
             found.append((_begin(forms, at), at, "verb"))
@@ -166,13 +173,19 @@ def _end(tokens: Sequence[Token], start: int) -> int:
 def _stated(
     tokens: Sequence[Token], start: int, end: int, value: Sequence[Token], how: str, language: str
 ) -> Stated | None:
+    if how == "is" and len(value) > 1 and value[-1].form in cues.NAMING:
+        # As in "for billing Dana is responsible", where some languages end with what names the value.
+        end, value = end - 1, value[:-1]
     forms = [token.form for token in value]
     stems = tuple(Content(value, language).stems)
     if not stems or len(stems) > _LONGEST_VALUE or any(form in cues.NEGATIONS for form in forms):
         return None
+    if cues.NAMING & set(forms) if how == "is" else forms[0] in cues.PREPOSITIONS:
+        return None
     rest = [*tokens[:start], *tokens[end:]]
     words = {token.form for token in rest}
     content = Content([token for token in rest if token.form not in cues.AROUND_A_VALUE], language)
+    phrases = [f"{word}>{stem}" for word, stem in content.phrases if word not in cues.EMPTY_WORDS]
     about = sorted(content.stems)
     named = bool(words & cues.NAMING)
     if not about or (content.negated and how != "verb") or words & cues.MANY or _lists_more(tokens, end):
@@ -183,11 +196,15 @@ def _stated(
         return None
     if how == "sign" and (len(about) < 2 or not cues.NAMING & {token.form for token in tokens[: start - 1]}):
         return None
+    if how == "noun" and any(_DATE.match(token.form) for token in rest):
+        return None
     if how in {"noun", "verb"} and (len(stems) > 3 or len(about) < 1 or forms[0] in cues.PRONOUNS):
         return None
     if how == "phrase" and all(form in cues.PRONOUNS | cues.EMPTY_VERBS for form in words):
         return None
-    return Stated(tuple(about), tuple(sorted(stems)), " ".join(token.written for token in value))
+    # One phrase may stand in several places of a sentence; with more of them it matters which word belongs to which.
+    frame = (*about, *sorted(phrases)) if len(phrases) > 1 else tuple(about)
+    return Stated(frame, tuple(sorted(stems)), " ".join(token.written for token in value))
 
 
 def _lists_more(tokens: Sequence[Token], end: int) -> bool:
@@ -275,20 +292,31 @@ _REPLACEMENTS = (
 )
 
 
+_TELLS = re.compile(
+    rf",\s(?:and\s|und\s)?{_NOT}\s|\b(?:{_INSTEAD}|{_MOVED}|replac|{_REPLACES}|{_REPLACED})", re.IGNORECASE
+)
+"""What each of the patterns needs, all at once: most sentences have none of it."""
+
+
 def replaced_values(sentence: str, language: str) -> Iterator[Replaced]:
     """Yield each value that a sentence names and replaces, as in "pnpm, not npm" or "moved from A to B"."""
+    if not _TELLS.search(sentence):
+        return
     for pattern in _REPLACEMENTS:
         match = pattern.search(sentence)
         if match is None:
             continue
         former = _stems(match["old"], language)
         present = _stems(match["new"], language)
-        if not former or not present or former == present or _MANNER.match(match["old"].lower().rstrip(".")):
+        if not former or not present or former == present or re.fullmatch(r"[a-z]+(?:ed|ing)\.?", match["old"]):
             continue
         between = match.groupdict().get("between") or ""
         around = f"{sentence[: match.start()]} , {between} , {sentence[match.end() :]}"
         about = frozenset(_stems(around, language)) - frozenset(former) - frozenset(present)
-        yield Replaced(former, present, about, f"{match['old'].rstrip('.')} gave way to {match['new'].rstrip('.')}")
+        words = frozenset(words_of(match["old"].lower()))
+        yield Replaced(
+            former, present, about, f"{match['old'].rstrip('.')} gave way to {match['new'].rstrip('.')}", words
+        )
         return
 
 

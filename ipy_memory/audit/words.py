@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from ipy_memory.audit import cues
@@ -22,7 +22,7 @@ CUT = "|"
 NOT = "\u00ac"
 """Stands for a negation."""
 
-_MOST_LANGUAGES = 4
+_MOST_LANGUAGES = 8
 _TOKEN = re.compile(
     r"[$\u20ac\u00a3\u00a5]?\d{1,3}(?:,\d{3})+(?!\d)|(?<![\w)])-?[$\u20ac\u00a3\u00a5]?\d+(?:[.:,/-]\d+)*(?:\s?[%\u00b0]|[^\W\d_]+(?=[^\w]|\Z))?(?![\w])"
     r"|[@#~./\\$-]*\w+(?:(?:['\u2019.:/@_#\\~-]|::|->)+\w+)*(?:\+\+|#)?(?:\(\))?"
@@ -65,10 +65,15 @@ def tokens_of(text: str) -> list[Token]:
     return found
 
 
+@lru_cache(maxsize=1 << 16)
 def _tokens(written: str, *, begins: bool) -> list[Token]:
+    """Return the tokens of one match; the list is shared, and never changed."""
     plain = written.lstrip("-.'\u2019").rstrip("'\u2019.:")
     if written[0] == "-" and plain[:1].isdigit() and written[1:2] != "-":
         plain = f"-{plain}"
+    if re.fullmatch(r"\w+(?:-\w+)+", plain) and re.search(r"(?:\A|-)[^\W\d_]{4,}(?:-|\Z)", plain):
+        # A hyphen between whole words is a sign like others: "search2-results" is "search2 results".
+        return [token for piece in plain.split("-") for token in _tokens(piece, begins=begins)]
     if any(map(str.isdigit, plain)) or re.search(r"[_/\\@#~$]|\w[.:]\w|->|\+\+|\(\)", plain):
         if _SCRIPT.search(plain):
             return [token for word in words_of(plain) for token in _of_script(word)]
@@ -184,6 +189,8 @@ class Content:
             return Counter(p for p, _ in phrases) == Counter(p for p, _ in phrases_there)
         if sorted(clauses) == sorted(clauses_there):
             return True
+        if Counter(phrases) == Counter(phrases_there) and _same_clauses(clauses, clauses_there):
+            return True
         if Counter(phrases) != Counter(phrases_there):
             return self._equated() is not None and self._equated() == other._equated()
         return one_block_moved(_without(stems, phrases), _without(stems_there, phrases)) or (
@@ -219,6 +226,14 @@ def _without(stems: Sequence[str], phrases: Iterable[tuple[str, str]]) -> list[s
         else:
             kept.append(stem)
     return kept
+
+
+def _same_clauses(clauses: Sequence[Sequence[str]], others: Sequence[Sequence[str]]) -> bool:
+    """Return whether two texts have the same clauses in any order, in each of which one block may have moved."""
+    pairs = zip(sorted(clauses, key=sorted), sorted(others, key=sorted), strict=False)
+    return len(clauses) == len(others) and all(
+        sorted(one) == sorted(other) and one_block_moved(one, other) for one, other in pairs
+    )
 
 
 def one_block_moved(one: Sequence[str], other: Sequence[str]) -> bool:
