@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ipy_memory.backends.mnemopi.admin.stats import Tally, size, tally
 from ipy_memory.backends.mnemopi.pool import Target
 from ipy_memory.errors import BankError, BankNotFoundError
-from ipy_memory.explore import plain
+from ipy_memory.explore import local
 from ipy_memory.explore.local import EVERY_BANK, chosen_targets, local_backend
 from ipy_memory.paths import check_path, exists, typed_path
 from ipy_memory.session import MemorySession, open_session
@@ -69,10 +69,10 @@ def bank_rows(session: MemorySession, progress: Progress | None = None) -> list[
     progress
         Told after each bank.
     """
-    if other := plain.plain_backend(session):
+    if other := local.plain_backend(session):
         return [
             BankRow(name, _use(name, other.retain_bank, (name,)), f"a bank of {other.title}", Path())
-            for name in plain.names(other)
+            for name in local.names(other)
         ]
     backend = local_backend(session, "a list of banks")
     uses = _uses(backend)

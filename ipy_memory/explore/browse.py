@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipy_memory.backends.mnemopi.store import browse as listing
 from ipy_memory.errors import BankError, MemoryNotFoundError, ToolInputError
-from ipy_memory.explore import plain, remote
+from ipy_memory.explore import local, remote
 from ipy_memory.explore.local import chosen_targets, local_backend, open_banks, readable, server_backend
 from ipy_memory.jscompat.dates import covered, iso
 from ipy_memory.text import bank_failed
@@ -102,8 +102,8 @@ def find(
     if served := server_backend(session):
         bank = bank or served.retain_bank
         return remote.page(served, bank, where, limit=limit, offset=offset, tz=session.clock.tz)
-    if other := plain.plain_backend(session):
-        rows = plain.stored(other, bank, where)
+    if other := local.plain_backend(session):
+        rows = local.stored(other, bank, where)
         return listing.Page(tuple(rows[offset:][:limit]), len(rows), offset)
     backend = local_backend(session, "browsing")
     with backend.banks.lock:

@@ -15,7 +15,7 @@ from ipy_memory.backends.mnemopi.recall.scoring import Document, Group
 from ipy_memory.backends.mnemopi.store import browse
 from ipy_memory.backends.trace import Candidate, Step, Trace
 from ipy_memory.errors import BankError, MemoryNotFoundError
-from ipy_memory.explore import plain, remote
+from ipy_memory.explore import local, remote
 from ipy_memory.explore.local import EVERY_BANK, chosen_targets, local_backend, readable, server_backend
 from ipy_memory.jscompat.strings import number_text, round4, well_formed
 from ipy_memory.text import bare_id
@@ -100,8 +100,8 @@ def why(session: MemorySession, memory_id: str, query: str, *, limit: int | None
     memory_id = bare_id(memory_id.strip())
     if served := server_backend(session):
         return Verdict(**remote.why(served, memory_id, query))
-    if other := plain.plain_backend(session):
-        return Verdict(**plain.verdict(other, memory_id, query))
+    if other := local.plain_backend(session):
+        return Verdict(**local.verdict(other, memory_id, query))
     backend = local_backend(session, "a verdict")
 
     def rows_of(bank: Bank) -> Sequence[Memory]:
