@@ -31,6 +31,8 @@ _MOST_VALUES = 6
 """A frame with more values is a series of measurements or events, and none of them contradicts another."""
 _MOST_OF_ONE = 10
 """So many memories are named at most that hold a replaced value."""
+_SHARE = 3
+"""One word of so many must be in both sentences besides the value, or they speak of different things."""
 _SHOWN = 40
 
 Place = tuple[int, Stated]
@@ -137,8 +139,7 @@ def _holding(
             shared = len(rest & one.about)
             if _of_another(rest, one.about):
                 continue
-            few, many = sorted((len(rest), len(one.about)))
-            if shared and shared * 2 >= few and shared * 4 >= many:
+            if shared and shared * _SHARE >= len(rest | one.about):
                 counts[other] += 1
                 yield number, other, clip(one.shown, 2 * _SHOWN)
 

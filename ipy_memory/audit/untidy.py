@@ -24,8 +24,11 @@ _DAY_MS = 86_400_000
 _SOON = 14
 """Days after which what was to happen tomorrow has happened."""
 
+_FEW = 12
+"""Words of a fragment; what is longer says something even where it breaks off."""
+
 _BLOCK = re.compile(
-    r"</?(?:memories|mental_models|memory_context|recalled_memories|relevant_memories|system-reminder)>"
+    r"^\s*</?(?:memories|mental_models|memory_context|recalled_memories|relevant_memories|system-reminder)>"
     r"|^Found \d+ relevant memor(?:y|ies) \(as of "
     r"|^_\(\d+ memories retrieved\)_|^## (?:Top Facts|Supporting Context|Recent Signals)$"
     r"|^\d+ memor(?:y|ies) (?:stored|queued)\.?$",
@@ -146,7 +149,7 @@ def _junk(row: Memory) -> str:
     if len(words) < 2 and not _VALUE.search(text):
         return "a single word"
     last = words[-1].lower()
-    if text[-1] in ",;" or (text[-1].isalnum() and last in _OPEN and len(words) <= 12):
+    if len(words) <= _FEW and (text[-1] in ",;" or (text[-1].isalnum() and last in _OPEN)):
         return "a fragment: it breaks off"
     if len(words) <= 8 and text[0].islower() and words[0].lower() in _OPEN and not _VALUE.search(text):
         return "a fragment: its beginning is missing"

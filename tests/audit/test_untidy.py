@@ -36,7 +36,13 @@ def test_memories_that_are_listed_again_are_an_echo_of_them() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["The recall tool lists memories", "- first\n- second", "Memory blocks are <b>bold</b>", "exit codes matter"],
+    [
+        "The recall tool lists memories",
+        "- first\n- second",
+        "Memory blocks are <b>bold</b>",
+        "exit codes matter",
+        "The `<memories>` block is frozen",
+    ],
 )
 def test_talk_of_memories_is_no_echo(text: str) -> None:
     assert found(echoes, text) == []
