@@ -332,6 +332,30 @@ def long_query(words: int) -> str:
     )
 
 
+def words_not_read(words: Sequence[str]) -> str:
+    """Return the note for words of a query that come too late to be looked up."""
+    shown = ", ".join(words[:5]) + (", …" if len(words) > 5 else "")
+    return (
+        f"The agent looks up only the first words of a query; these found nothing by themselves: {shown}."
+        " --ranking best asks all of them."
+    )
+
+
+def vectors_not_compared(bank: str, count: int, newest: int) -> str:
+    """Return the note for a bank with more vectors than are compared."""
+    return (
+        f"Bank {bank} holds {count:,} vectors, of which the agent compares the newest {newest} of each kind."
+        " --ranking best compares all of them."
+    )
+
+
+ALL_BELOW_FLOOR = (
+    "Memories have words of the query, but each scored below the agent's floor."
+    " --ranking best shows them; %memory why --all QUERY says why each was dropped."
+)
+"""The note for a recall that drops every candidate."""
+
+
 def vectors_unanswered(model: str, problem: str) -> str:
     """Return the note for a recall whose query got no vector (B030)."""
     return (

@@ -26,7 +26,17 @@ def offered(notebook: Notebook, line: str) -> list[str]:
         ("%recall --li", ["--limit"]),
         (
             "%%recall --",
-            ["--as-agent-start", "--bank", "--explain", "--from", "--limit", "--no-touch", "--out", "--ranking"],
+            [
+                "--as-agent-start",
+                "--as-of",
+                "--bank",
+                "--explain",
+                "--from",
+                "--limit",
+                "--no-touch",
+                "--out",
+                "--ranking",
+            ],
         ),
         ("df = %recall --no", ["--no-touch"]),
         ("%recall --limit 3 --l", []),

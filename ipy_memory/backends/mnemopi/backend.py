@@ -23,6 +23,7 @@ from ipy_memory.backends.mnemopi.recall.multi_bank import ScopedAnswer, Unopened
 from ipy_memory.backends.mnemopi.recall.single_bank import touch
 from ipy_memory.backends.mnemopi.store.llm import RemoteCompletion
 from ipy_memory.backends.mnemopi.store.write import retain_items
+from ipy_memory.backends.trace import Step, Trace
 from ipy_memory.errors import BankError, BankNotFoundError, MemoryToolkitError, ReadOnlyBankError
 from ipy_memory.model import Answer, Failure, Receipt, RetainItem, ToolResult
 from ipy_memory.paths import exists
@@ -91,9 +92,19 @@ class MnemopiBackend(MemoriesById):
             notes += [text.bank_renamed(name, written) for name, written in self.renamed.items()]
             if len(request.query) > scoring.LONG_QUERY:
                 notes.append(text.long_query(query_terms.FTS_TOKENS))
+            elif late := query_terms.unread(request.query):
+                notes.append(text.words_not_read(late))
+            if not found.hits and self._dropped_all(request):
+                notes.append(text.ALL_BELOW_FLOOR)
             notes += vector_report.notes(self.banks.choice, self.banks.all())
             asked = tuple(target.name for target in self.recall_targets())
         return Answer(found.hits, banks=asked, notes=tuple(notes))
+
+    def _dropped_all(self, request: RecallRequest) -> bool:
+        """Return whether a recall without hits had candidates that fell below the floor."""
+        traces: list[Trace] = []
+        self.ask(replace(request, count=False, traces=traces))
+        return any(one.step is Step.BELOW_FLOOR for trace in traces for one in trace.candidates.values())
 
     def ask(self, request: RecallRequest, *, watch: Sequence[str] = ()) -> ScopedAnswer:
         """Return what every bank in scope answers, merged and apart."""
@@ -313,6 +324,12 @@ class OneBankBackend(MnemopiBackend):
         super().__init__(
             config, scope, session.banks, cwd=session.cwd, session_id=session.session_id, home=session.home
         )
+
+    def _dropped_all(self, request: RecallRequest) -> bool:
+        """Return whether a recall without hits had candidates that fell below the floor."""
+        traces: list[Trace] = []
+        self.ask(replace(request, count=False, traces=traces))
+        return any(one.step is Step.BELOW_FLOOR for trace in traces for one in trace.candidates.values())
 
     def ask(self, request: RecallRequest, *, watch: Sequence[str] = ()) -> ScopedAnswer:
         """Return what the bank answers; an unreadable or missing one is an error."""

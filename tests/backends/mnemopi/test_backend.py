@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ipy_memory import text
 from ipy_memory.backends.base import Edit, Operation
 from ipy_memory.backends.mnemopi.db.bank import Bank
 from ipy_memory.backends.mnemopi.db.copies import copies_of
@@ -258,3 +259,16 @@ def test_counters_of_very_many_recalls_are_all_kept(
     writer.execute("COMMIT")
     session.recall("deploy target")
     assert recalled(tmp_path / "mnemopi.db")[0][1] == 10
+
+
+def test_a_user_is_told_what_the_agents_ranking_leaves_out(session: MemorySession) -> None:
+    session.retain("The deploy target is hetzner")
+    late = " ".join(f"word{number}" for number in range(12)) + " hetzner"
+    assert text.words_not_read(["hetzner"]) in session.recall(late, touch=False).notes
+    assert session.recall("deploy target", touch=False).notes == ()
+    many = "hetzner " + " ".join(f"word{number}" for number in range(11))
+    found = session.recall(many, touch=False)
+    assert found.hits == ()
+    assert text.ALL_BELOW_FLOOR in found.notes
+    assert text.ALL_BELOW_FLOOR not in session.recall("zebra", touch=False).notes
+    assert session.recall(many, ranking="best").hits

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ipy_memory import text
 from ipy_memory.backends.base import BankVectors, StoredModel, Vectors
 from ipy_memory.backends.mnemopi.db.bank import within_limits
+from ipy_memory.backends.mnemopi.recall.scoring import NEWEST
 from ipy_memory.backends.mnemopi.recall.similarity import has_vectors, unlike
 from ipy_memory.jscompat import strings as js
 
@@ -66,7 +67,18 @@ def notes(choice: Choice, banks: Sequence[Bank]) -> list[str]:
             found.append(text.vectors_of_another_model(bank.name, apart.models, embedder.model))
         if apart.sizes:
             found.append(text.vectors_of_another_size(bank.name, apart.sizes, apart.asked))
+        if (count := _stored(bank)) > NEWEST:
+            found.append(text.vectors_not_compared(bank.name, count, NEWEST))
     return found
+
+
+def _stored(bank: Bank) -> int:
+    """Return how many vectors a bank holds."""
+    if not has_vectors(bank):
+        return 0
+    with bank.reading() as connection:
+        count: int = connection.execute("SELECT count(*) FROM memory_embeddings").fetchone()[0]
+    return count
 
 
 def state(choice: Choice) -> str:

@@ -207,6 +207,12 @@ def expanded(query: str) -> list[str]:
     return list(dict.fromkeys(token for group in groups(query) for token in group))
 
 
+def unread(query: str) -> list[str]:
+    """Return the words of a query that nothing stands for among the tokens that are looked up."""
+    used = set(expanded(query)[:FTS_TOKENS])
+    return [token for token, group in zip(tokenise(query), groups(query), strict=True) if used.isdisjoint(group)]
+
+
 def normalise(query: str) -> str:
     """Return the query's canonical words, each once, sorted; punctuation stays on its word."""
     words = {

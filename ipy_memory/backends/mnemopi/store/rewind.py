@@ -54,7 +54,8 @@ def rewind(bank: Bank, moment: str) -> Rewound:
         ended = sum(_revive(connection, table, moment) for table in _MEMORIES)
         delete_orphans(connection)
         connection.execute(
-            "UPDATE working_memory SET consolidated_at = NULL WHERE julianday(consolidated_at) > julianday(:moment)",
+            "UPDATE OR ABORT working_memory SET consolidated_at = NULL"
+            " WHERE julianday(consolidated_at) > julianday(:moment)",
             given,
         )
         recalled = sum(
@@ -79,7 +80,7 @@ def _revive(connection: sqlite3.Connection, table: str, moment: str) -> int:
     ).fetchone()[0]
     gone = " AND ".join(f"superseded_by NOT IN (SELECT id FROM {each})" for each in _MEMORIES)
     connection.execute(
-        f"UPDATE {table} SET superseded_by = NULL WHERE superseded_by IS NOT NULL"
+        f"UPDATE OR ABORT {table} SET superseded_by = NULL WHERE superseded_by IS NOT NULL"
         f" AND (julianday(valid_until) > julianday(:moment) OR ({gone}))",
         given,
     )

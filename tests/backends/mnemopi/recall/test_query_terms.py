@@ -118,3 +118,9 @@ def test_adjusted_weights_sum_to_one(vector: float, text: float, importance: flo
 
 def test_weights_of_nothing_stay_nothing() -> None:
     assert query_terms.adjust_weights(0, 0, 0, query_terms.classify_intent("when")) == (0, 0, 0)
+
+
+def test_words_that_come_too_late_are_named() -> None:
+    assert query_terms.unread("deploy target") == []
+    long = " ".join(f"word{number}" for number in range(20))
+    assert query_terms.unread(long) == [f"word{number}" for number in range(12, 20)]
