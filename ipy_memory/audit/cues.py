@@ -115,6 +115,21 @@ DATING = _words(
 )
 """With these a date is the value, and not only when a thing was said."""
 
+BEFORE_A_TIME = _words("after within every nach alle après toutes tous después cada dopo ogni após elke na efter varje")
+UNITS = _words(
+    """
+    seconds minutes hours days weeks months sekunden minuten stunden tagen tage wochen monaten secondes heures jours
+    semaines mois segundos minutos horas días semanas meses secondi minuti ore giorni settimane mesi dias seconden uren
+    dagen weken maanden sekunder minuter timmar dagar veckor
+    """
+)
+BEFORE_A_RELEASE = _words(
+    """
+    on targets target requires require needs need auf benötigt braucht sur exige cible requiere necesita su richiede
+    em requer precisa op vereist på kräver
+    """
+)
+
 TELLING_WHEN = _words(
     """
     since in until before after from depuis dans avant après jusqu seit ab bis vor nach desde en antes después hasta
@@ -125,6 +140,7 @@ TELLING_WHEN = _words(
 
 MANY = _words(
     """
+    error errors fix fixes fehler erreur
     ticket tickets issue issues id ids identifier commit commits hash sha source sources dependency dependencies tag
     tags label labels reason reasons example examples alias aliases result results note notes todo question idea
     option options step steps pr prs bug bugs run build session sessions quelle quellen beispiel grund schritt

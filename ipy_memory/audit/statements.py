@@ -130,7 +130,12 @@ def _slots(tokens: Sequence[Token]) -> Iterator[tuple[int, int, str]]:
             ):
                 found.append((start, _end(tokens, start), "sign" if form == CUT else "is"))
             begin = _begin(forms, at)
-            if form in cues.COPULAS and any(one in cues.NAMING for one in forms[at + 1 : at + 4]):
+            if (
+                form in cues.COPULAS
+                and at + 1 < len(forms)
+                and forms[at + 1] not in cues.PREPOSITIONS
+                and any(one in cues.NAMING for one in forms[at + 1 : at + 6])
+            ):
                 found.append((begin, at, "noun"))
         elif (
             form in cues.NAMING
@@ -139,12 +144,24 @@ def _slots(tokens: Sequence[Token]) -> Iterator[tuple[int, int, str]]:
             and not cues.TELLING_WHEN & set(forms[max(0, at - 2) : at])
         ):
             found.append((at + 1, at + 2, "noun"))
+        elif _counts(tokens, at):
+            found.append((at, at + 1, "noun"))
         elif form in cues.BEHIND_A_VALUE:
             found.append((_begin(forms, at), at, "verb"))
         for start, end, how in found:
             if start < end and (start, end) not in seen:
                 seen.add((start, end))
                 yield start, end, how
+
+
+def _counts(tokens: Sequence[Token], at: int) -> bool:
+    """Return whether a number says how long or how often, as in "after 15 minutes", or which release: "on Node 20"."""
+    if not at or not _NUMBER.match(f"={tokens[at].form}") or not tokens[at].exact:
+        return False
+    if tokens[at - 1].form in cues.BEFORE_A_TIME and at + 1 < len(tokens) and tokens[at + 1].form in cues.UNITS:
+        return True
+    last = at + 1 == len(tokens) or tokens[at + 1].form == CUT or tokens[at + 1].form in cues.PREPOSITIONS
+    return last and at > 1 and tokens[at - 1].name and tokens[at - 2].form in cues.BEFORE_A_RELEASE
 
 
 def _after_fillers(forms: Sequence[str], at: int) -> int:
@@ -256,6 +273,7 @@ _EDGE = (
     + _any("for|in|on|as|to|at|by|since|because|and|when|für|im|als|pour|para|per|voor|för|dans|en")
     + r"\b))"
 )
+_NOW = _any("now|jetzt|maintenant|ahora|adesso|agora|nu|\u0442\u0435\u043f\u0435\u0440\u044c")
 _INSTEAD = _any(
     "instead of|rather than|in place of|anstatt|anstelle von|statt|au lieu de|plutôt que|en lugar de|en vez de"
     "|invece di|al posto di|em vez de|ao invés de|in plaats van|istället för|вместо"
@@ -279,7 +297,7 @@ _BY = _any("by|with|durch|par|por|da|door|av")
 _OLD, _NEW = _SHORT.format("old"), _SHORT.format("new")
 _LONG_OLD, _LONG_NEW = _NAME.format("old"), _NAME.format("new")
 _REPLACEMENTS = (
-    re.compile(rf"{_NEW},\s(?:and\s|und\s)?{_NOT}\s(?:the\s|more\s)?{_OLD}{_EDGE}"),
+    re.compile(rf"{_NEW}(?:\s{_NOW})?,\s(?:and\s|und\s)?{_NOT}\s(?:the\s|more\s)?{_OLD}{_EDGE}"),
     re.compile(rf"{_NEW}\s{_INSTEAD}\s{_OLD}{_EDGE}"),
     re.compile(
         rf"\b{_MOVED}\b(?P<between>[^.;]{{0,40}}?)\s{_FROM}\s(?:the\s)?{_LONG_OLD}{_TO}{_LONG_NEW}{_EDGE}",

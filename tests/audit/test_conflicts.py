@@ -23,6 +23,10 @@ The deploy target is fly.io|The deploy target is now Render
 Standup starts at 09:00|Standup starts at 10:30
 The upload limit is 5 MB|The upload limit is 20 MB
 The project needs Python version 3.11|The project needs Python version 3.12
+Auth tokens expire after 15 minutes|Auth tokens expire after 60 minutes
+The web client targets Node 18|The web client targets Node 20
+Nina is the on-call lead for payments|Omar is the on-call lead for payments
+The package manager is npm|We use pnpm now, not npm, as the package manager
 Package manager: npm|Package manager: pnpm
 Alice lives in Berlin|Alice lives in Paris
 The retention period is 30 days|The retention period is 90 days
@@ -58,6 +62,9 @@ Standup starts at 09:00|Retro starts at 10:00
 The source is wiki|The source is slack
 The session id is abc123|The session id is def456
 Is the port 8080?|Is the port 9090?
+The error is in parser.py|The error is in lexer.py
+Dana works on Ticket 14|Dana works on Ticket 15
+The release ran for 15 minutes|The release ran for 20 minutes
 Dana likes tea|Dana likes coffee
 Tool foo not found in the list|The list of tools has foo
 Der Dienst liest von S3|Der Dienst liest von GCS
