@@ -34,7 +34,7 @@ _PEOPLE = ["Marta", "Oskar", "Priya", "Tomas", "Ingrid", "Kenji", "Lucia", "Bram
 _PLACES = ["Lisbon", "Oslo", "Turin", "Lyon", "Gdansk", "Utrecht", "Porto", "Graz", "Malaga", "Ghent"]
 _TOOLS = ["redis", "kafka", "postgres", "nginx", "grafana", "terraform", "ansible", "celery", "rabbitmq", "vault"]
 
-# Language: what is said of a thing and a number; of a thing and a person; of two tools; a routine in two clauses.
+# Language: what is said of a thing and a number; of a thing and the user; of two tools; a routine in two clauses.
 _ORDINARY = {
     "en": (
         "The {thing} team shipped build {n} with help from {person}",

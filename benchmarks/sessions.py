@@ -1,4 +1,4 @@
-"""What a person does in a notebook, measured on a session: browse, recall, retain, list banks."""
+"""What the user does in a notebook, measured on a session: browse, recall, retain, list banks."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Signs of life: how long the kernel shows a person nothing while it works on a bank of 10,000 memories.
+"""Signs of life: how long the kernel shows the user nothing while it works on a bank of 10,000 memories.
 
 Each magic and each action of a panel is carried out in a real kernel with a real bank; what a front end would send is
 sent, and what the kernel sends back is timed by the clock of the kernel.
 
-The *silence* of an action is the longest time in which nothing happens that a person could see: from the moment the
+The *silence* of an action is the longest time in which nothing happens that the user could see: from the moment the
 kernel is busy to the first output, display, change of a widget or clearing of an output, between any two of these, and
 from the last of them until the kernel is idle. That it is busy, and the echo of the code, are no signs of life.
 """
@@ -73,7 +73,7 @@ def section(runs: Sequence[Silences]) -> str:
 
 Written by `python -m benchmarks silence --write`. Every magic and every action of a panel, each in a real kernel on a
 bank of {ROWS:,} memories beside {_OTHERS} small ones. The *silence* of an action is the longest time in which the
-kernel sends nothing that a person could see: from the moment it is busy to the first output, display, change of a
+kernel sends nothing that the user could see: from the moment it is busy to the first output, display, change of a
 widget or clearing, between any two of these, and from the last one until it is idle. No silence is to be longer than
 {BOUND} ms. Each cell is the **median** (highest) of {len(runs)} runs, each in a fresh kernel on a fresh copy of the
 bank; the load of the machine was {os.getloadavg()[2]:.1f} on {os.cpu_count()} processor cores.

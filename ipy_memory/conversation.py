@@ -94,7 +94,7 @@ def _texts(content: Any) -> list[str]:
 
 
 def has_substance(text: str) -> bool:
-    """Tell whether the text holds at least one letter or number."""
+    """Return whether the text holds at least one letter or number."""
     return strings.has_letter_or_digit(js.pairs(text))
 
 

@@ -1,4 +1,4 @@
-"""The errors of the product: one family, each a sentence a person can act on.
+"""The errors of the product: one family, each a sentence the user can act on.
 
 ::
 
@@ -13,7 +13,7 @@
     ├── BankError                something about one bank or its file
     │   ├── BankNameError        a name that no bank can have
     │   ├── BankNotFoundError    no such bank or file
-    │   ├── NotABankError        a file that is no memory bank
+    │   ├── NotABankError        a file that is not a memory bank
     │   ├── CorruptBankError     a damaged file or index
     │   ├── NewerBankError       a bank made by a newer release
     │   ├── OlderBankError       a bank of an older form, which is not read
@@ -139,7 +139,7 @@ class BankNotFoundError(BankError):
 
 
 class NotABankError(BankError):
-    """The file is no memory bank (not SQLite, or without the tables)."""
+    """The file is not a memory bank (not SQLite, or without the tables)."""
 
 
 class CorruptBankError(BankError):

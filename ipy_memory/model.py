@@ -104,7 +104,7 @@ class Answer:
     """What a backend gives for a query.
 
     ``text`` is a synthesis (reflect); ``None`` for a recall or when there is none. ``banks`` are those that were
-    asked, in order; ``notes`` sentences for a person.
+    asked, in order; ``notes`` sentences for the user.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -151,7 +151,7 @@ class ToolResult:
     """What a tool call gives: the exact text the agent sees, and what it never sees.
 
     ``text``, ``details`` and ``useless`` are the real tool's answer. ``hits`` are the entries behind the
-    text, ``notes`` sentences for a person (never part of the text), ``attrs`` provenance for frames.
+    text, ``notes`` sentences for the user (never part of the text), ``attrs`` provenance for frames.
     """
 
     text: str

@@ -42,7 +42,7 @@ def check_path(path: str, what: str) -> str:
         if error.errno in _NO_PATH:
             reason = os.strerror(error.errno).lower()
     if reason:
-        raise SettingsError(f"{what} is no path: {reason}", where=path[:_SHOWN], hint="name another one")
+        raise SettingsError(f"{what} is not a path: {reason}", where=path[:_SHOWN], hint="name another one")
     return path
 
 

@@ -27,7 +27,7 @@ HERE = Path(__file__).resolve().parent
 CELL_SECONDS = 60
 FIXED = {"PYTHONHASHSEED": "0", "TZ": "UTC", "COLUMNS": "100", "NO_COLOR": "1"}
 FOREIGN = ("HINDSIGHT_", "MNEMOPI_", "PI_", "IPYTHON", "JUPYTER_CONFIG", "JUPYTER_DATA", "JUPYTER_RUNTIME")
-"""Beginnings of the variables by which a person's own settings would show in the outputs."""
+"""Beginnings of the variables by which the user's own settings would show in the outputs."""
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},

@@ -58,5 +58,5 @@ def test_an_error_without_a_hint_is_seen(source, found):
 def test_the_hint_of_every_class_reaches_its_line(name):
     given = (["one"],) if name == "ScopedRecallError" else ()
     parts = [[ValueError(text) for text in some] for some in given]
-    line = CLASSES[name]("It broke.", *parts, where="bank x", hint="mend it").one_line()
-    assert line == f"{name}: It broke. [bank x] – mend it"
+    line = CLASSES[name]("It broke.", *parts, where="bank x", hint="repair it").one_line()
+    assert line == f"{name}: It broke. [bank x] – repair it"

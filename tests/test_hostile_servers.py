@@ -106,7 +106,7 @@ WAYS: dict[str, Act] = {
     "cut while packed": status(200, gzip.compress(b'{"results":[]}')[:-4], "content-encoding: gzip"),
     "packed in an unknown way": status(200, b"{}", "content-encoding: br, zstd, x"),
     "packed too often": status(200, b"{}", "content-encoding: " + ", ".join(["gzip"] * 1000)),
-    # what is no JSON of the documented form
+    # what is not JSON of the documented form
     "nothing": status(200, b""),
     "no content": sending(b"HTTP/1.1 204 X\r\n\r\n"),
     "HTML": status(200, b"<!doctype html><title>Sign in</title>"),

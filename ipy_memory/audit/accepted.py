@@ -84,5 +84,5 @@ def _unreadable(path: Path, what: str) -> MemoryToolkitError:
         where=str(path),
         hint="a baseline is the output of `ipy-memory audit --json`, one object a line"
         if "baseline" in what
-        else "move the file away to begin anew",
+        else "move the file away to begin again",
     )

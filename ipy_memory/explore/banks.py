@@ -164,7 +164,7 @@ def open_bank_file(path: str | os.PathLike[str], **surroundings: Any) -> MemoryS
     BankNotFoundError
         There is no such file.
     BankError
-        The file is no bank, is damaged, or is newer than this release.
+        The file is not a bank, is damaged, or is newer than this release.
     """
     file = Path(check_path(typed_path(os.fspath(path), surroundings.get("env")), "the bank file"))
     if not exists(file):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ipy_memory.frames.build import DataFrame
     from ipy_memory.session import MemorySession
 
-GOOD, FAULT, MENDED = "good", "fault", "mended"
+GOOD, FAULT, MENDED = "good", "fault", "repaired"
 """How a thing is that was looked at."""
 COLUMNS = ("bank", "part", "what", "state", "detail")
 """The columns of :attr:`Health.rows`."""
@@ -31,7 +31,7 @@ NO_FILE = "There is no bank file yet."
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What was found in some banks, and what was mended."""
+    """What was found in some banks, and what was repaired."""
 
     examinations: tuple[Examination, ...]
     repairs: tuple[Repair, ...] = ()
@@ -41,7 +41,7 @@ class Health:
 
     @property
     def notes(self) -> list[str]:
-        """What a person should know or do."""
+        """What the user should know or do."""
         notes = [f"Copy of the bank: {shown_path(done.backup, self.home)}" for done in self.repairs if done.backup]
         notes += [f"{done.before.name}: {what}." for done in self.repairs for what in done.done]
         notes += [f"{one.name}: {part.detail}." for one in self.examinations for part in one.readable_by_others]
@@ -54,14 +54,14 @@ class Health:
             f"{self.faults} faults in {len(now)} banks." if self.faults else f"All is well in {len(now)} banks."
         )
         if any(one.repairable for one in now):
-            notes.append("No memories are lost. To mend it: %memory doctor --repair")
+            notes.append("No memories are lost. To repair it: %memory doctor --repair")
         if any(fault.part == "vectors" for one in now for fault in one.faults):
-            notes.append("To compute vectors anew: %memory embeddings reindex")
+            notes.append("To compute vectors again: %memory embeddings reindex")
         return [*notes, *self.versions]
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """One row for each thing that was looked at; of a mended bank as it was, with what was mended."""
+        """One row for each thing that was looked at; of a repaired bank as it was, with what was repaired."""
         return [
             (one.name, finding.part, finding.name, self._state(one, finding), finding.detail)
             for one in self.examinations
@@ -104,7 +104,7 @@ class ServerHealth:
 
     @property
     def notes(self) -> list[str]:
-        """What a person should know or do."""
+        """What the user should know or do."""
         if self.faults:
             return [f"{self.faults} of {len(self.checks)} parts are not well; nothing was changed."]
         return ["All is well on the way to the server's bank."]
@@ -153,9 +153,9 @@ def look_over(
     mend: bool = False,
     progress: Callable[[int, int], object] = lambda *_: None,
 ) -> Health:
-    """Look over the banks in scope, or one by its name; with ``mend`` repair what can be.
+    """Look over the banks in scope, or one by its name; with ``repair`` repair what can be.
 
-    A running session sees the repair at its next call. Without ``mend`` nothing is opened for writing. ``progress``
+    A running session sees the repair at its next call. Without ``repair`` nothing is opened for writing. ``progress``
     is told how many of how many parts were looked at. Of several banks one that cannot be repaired keeps none of the
     others from it, nor their results from being shown.
 

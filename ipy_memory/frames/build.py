@@ -112,7 +112,7 @@ def hits_frame(
     attrs
         Where the answer came from (query, backend, scope, banks, as-of time).
     notes
-        Sentences for a person, kept in ``attrs["notes"]``.
+        Sentences for the user, kept in ``attrs["notes"]``.
     tz
         The local zone, for stored times that name none; the system's by default.
     """

@@ -50,7 +50,7 @@ def read_iso(text: str) -> Reading | None:
 
 
 def read_lenient(text: str) -> Reading | None:
-    """Return the parts of a text in the lenient form, or ``None`` if it is no date."""
+    """Return the parts of a text in the lenient form, or ``None`` if it is not a date."""
     try:
         return _Reader(text).read()
     except _NotADateError:

@@ -259,7 +259,7 @@ def _place(digits: str, point: int) -> str:
 
 
 def to_number(text: str) -> float:
-    """Return ``Number(text)``; NaN where the text is no number."""
+    """Return ``Number(text)``; NaN where the text is not a number."""
     text = trim(text)
     if _DECIMAL.fullmatch(text):
         return float(text)

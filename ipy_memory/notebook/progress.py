@@ -1,4 +1,4 @@
-"""Signs of life: what a person sees while an action takes longer than a moment; gone when the result is there.
+"""Signs of life: what the user sees while an action takes longer than a moment; gone when the result is there.
 
 A quick action shows nothing, and neither does one that nobody waits for (nbconvert, nbval, a pipe).
 """
@@ -149,7 +149,7 @@ def _line(shell: InteractiveShell) -> OutputLine | TerminalLine | None:
 
 
 def is_alone(cell: str) -> bool:
-    """Tell whether a cell is one magic and nothing else, so that no output can stand before that of the magic."""
+    """Return whether a cell is one magic and nothing else, so that no output can stand before that of the magic."""
     first = _FIRST.match(cell)
     return _ALONE.match(cell, first.end() if first else 0) is not None
 

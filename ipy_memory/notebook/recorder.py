@@ -1,4 +1,4 @@
-"""The notebook as a session, while a person wants it: cells become turns of the conversation that memory retains.
+"""The notebook as a session, while the user wants it: cells become turns of the conversation that memory retains.
 
 The source is what the user said, the textual results are the answer. This extension's own magics, what they show,
 and recalled memories are left out; credentials are taken out by the retention, as everywhere.
@@ -57,7 +57,7 @@ def answered(outputs: Sequence[str]) -> str:
 
 
 def is_ours(value: object) -> bool:
-    """Tell whether a value shows what memory gave: a result of this extension, or a frame made from one."""
+    """Return whether a value shows what memory gave: a result of this extension, or a frame made from one."""
     module = type(value).__module__
     attrs = getattr(value, "attrs", None)
     return module.split(".")[0] == "ipy_memory" or (isinstance(attrs, dict) and {"query", "backend"} <= attrs.keys())
@@ -241,7 +241,7 @@ class TurnWriter:
             self._changed.notify()
 
     def finish(self, seconds: float | None = None) -> bool:
-        """Retain what is not yet retained and take no more; tell whether that was over within the seconds."""
+        """Retain what is not yet retained and take no more; return whether that was over within the seconds."""
         for cancel in self._cancels:
             cancel()
         if self._thread is None:

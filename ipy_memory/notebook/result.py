@@ -64,7 +64,7 @@ def _html_cell(text: str) -> str:
 
 
 def html_notes(notes: Sequence[str]) -> str:
-    """Return notes for a person as small paragraphs."""
+    """Return notes for the user as small paragraphs."""
     return "".join(f"<p><small>{escaped(note)}</small></p>" for note in notes)
 
 
@@ -152,7 +152,7 @@ class ListFrame(_ShownFrame):
     shown
         The same rows as they are to be shown, where that differs.
     notes
-        Sentences for a person, below the table.
+        Sentences for the user, below the table.
     empty
         What to say when there are no rows.
     first
@@ -203,7 +203,7 @@ class TextResult:
     table
         An HTML table to show below the text.
     notes
-        Sentences for a person; shown in HTML only.
+        Sentences for the user; shown in HTML only.
     attrs
         Where the text came from.
     """

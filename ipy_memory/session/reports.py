@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StatusRow:
-    """One line of a status: what, its value as a person reads it, and where it comes from."""
+    """One line of a status: what, its value as the user reads it, and where it comes from."""
 
     name: str
     value: str

@@ -238,7 +238,7 @@ class Conversation:
             backend.end_turn(self.pauses.kept(log))
 
     def force_retain(self, messages: Sequence[Message] | None = None) -> None:
-        """Retain what is not yet retained, whatever the cadence; nothing while memory is paused."""
+        """Retain what is not yet retained, regardless of the cadence; nothing while memory is paused."""
         if (backend := self.active_backend) and not self.paused:
             backend.force_retain(self._kept(messages))
 

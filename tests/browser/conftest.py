@@ -1,6 +1,6 @@
 """A JupyterLab of the tests' own, and Chromium in front of it.
 
-With ``IPY_MEMORY_PICTURES`` set, the pictures of the documentation are taken anew.
+With ``IPY_MEMORY_PICTURES`` set, the pictures of the documentation are taken again.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Lab:
 
 @dataclass
 class Notebook:
-    """A notebook in a page: its cells are run as a person does."""
+    """A notebook in a page: its cells are run as the user does."""
 
     page: Page
     pictures: Path

@@ -1,4 +1,4 @@
-"""The panels in JupyterLab, used as a person does: with the mouse and with the keyboard."""
+"""The panels in JupyterLab, used as the user does: with the mouse and with the keyboard."""
 
 from __future__ import annotations
 

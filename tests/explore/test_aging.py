@@ -68,12 +68,12 @@ def test_the_doctor_looks_at_every_bank_in_scope_and_mends_on_request(open_here:
     assert findings_frame(found).query("state == 'fault'")[["bank", "part", "what"]].values.tolist() == [
         ["default", "index", "fts_working"]
     ]
-    assert found.notes == ["1 faults in 2 banks.", "No memories are lost. To mend it: %memory doctor --repair"]
+    assert found.notes == ["1 faults in 2 banks.", "No memories are lost. To repair it: %memory doctor --repair"]
     assert path.read_bytes() == before
     told: list[tuple[int, int]] = []
     mended = look_over(session, "default", mend=True, progress=lambda *done: told.append(done))
     assert told == [(5, 5)]
-    assert findings_frame(mended).query("state == 'mended'")["what"].tolist() == ["fts_working"]
+    assert findings_frame(mended).query("state == 'repaired'")["what"].tolist() == ["fts_working"]
     assert [note.partition(":")[0] for note in mended.notes] == [
         "Copy of the bank",
         "default",

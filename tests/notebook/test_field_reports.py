@@ -184,7 +184,7 @@ def test_b106_a_page_is_made_without_the_state_of_widgets(tmp_path: Path) -> Non
     assert "relevant memories" in written.with_suffix(".html").read_text(encoding="utf-8")
 
 
-# ---- a person at the keyboard
+# ---- the user at the keyboard
 
 
 def interrupt_next_send(served: Notebook) -> None:

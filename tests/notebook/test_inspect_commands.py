@@ -1,4 +1,4 @@
-"""The commands that look and mend, on real bank files: what they show, what they refuse, what they leave alone."""
+"""The commands that look and repair, on real bank files: what they show, what they refuse, what they leave alone."""
 
 from __future__ import annotations
 
@@ -338,7 +338,7 @@ def test_the_doctor_shows_every_bank_when_one_cannot_be_repaired(real: Notebook,
     text = ran.outputs[0]["text/plain"]
     assert f"{bank.parent.name}: added index idx_wm_session" in text
     assert "Copy of the bank: " in text
-    assert "Not repaired: The file itself cannot be mended" in text
+    assert "Not repaired: The file itself cannot be repaired" in text
     assert "1 faults in 2 banks." in text
     assert shared.read_bytes() == b"no database" * 1000
     assert isinstance(real.run("%memory doctor --repair --bank default").error, CorruptBankError)
@@ -353,7 +353,7 @@ def test_the_doctor_mends_in_the_same_kernel(real: Notebook, tmp_path: Path) -> 
     connection.close()
     assert "No memories are lost" in real.run("%recall deploy").outputs[0]["text/html"]
     assert "fault" in plain(real, "%memory doctor")
-    assert "mended" in plain(real, "%memory doctor --repair")
+    assert "repaired" in plain(real, "%memory doctor --repair")
     assert len(real.run("%recall deploy").result) == 1
     assert "All is well in 1 banks." in plain(real, "%memory doctor")
 

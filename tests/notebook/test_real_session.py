@@ -1,4 +1,4 @@
-"""The magics on real bank files: what a person types ends in the file, and comes back as the exact text."""
+"""The magics on real bank files: what the user types ends in the file, and comes back as the exact text."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ NOW = "2026-06-01T12:00:00.000Z"
 
 
 class Agent:
-    """One agent's session in a project: the session, its backend, and what a person was told."""
+    """One agent's session in a project: the session, its backend, and what the user was told."""
 
     def __init__(
         self,

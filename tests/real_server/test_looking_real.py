@@ -1,4 +1,4 @@
-"""Looking around on a real Hindsight server: what a person asks beside the agent's tools makes and changes nothing."""
+"""Looking around on a real Hindsight server: what the user asks beside the agent's tools makes and changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real notebook kernel with a person in front of it: driven through its own protocol, as a front end does."""
+"""A real notebook kernel with the user in front of it: driven through its own protocol, as a front end does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VISIBLE = frozenset(
         *("comm_open", "comm_msg", "comm_close"),
     }
 )
-"""The messages that a person sees something of; that the kernel is busy, and the echo of the code, do not count."""
+"""The messages that the user sees something of; that the kernel is busy, and the echo of the code, do not count."""
 
 SHOWS_HTML: Mapping[str, Any] = {"cellId": "cell-1"}
 """What JupyterLab, Notebook 7 and VS Code add to a request."""
@@ -84,7 +84,7 @@ class Done:
 
 
 def is_idle(sent: Message) -> bool:
-    """Tell whether a message says that the work is done."""
+    """Return whether a message says that the work is done."""
     return bool(sent["content"].get("execution_state") == "idle")
 
 
@@ -118,7 +118,7 @@ class Kernel:
         return Done(request["header"]["msg_id"])
 
     def sign(self, done: Done) -> Message:
-        """Wait for the first thing that a person sees of a request."""
+        """Wait for the first thing that the user sees of a request."""
         while not done.messages:
             self.step(done)
         return done.messages[0]

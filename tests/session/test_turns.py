@@ -297,7 +297,7 @@ WIRE = ("backends/hindsight/bank.py", "backends/hindsight/client.py", "backends/
 
 @pytest.fixture
 def unkept() -> Iterator[None]:
-    """Let go of files that an interrupt came between opening and keeping: the collector closes them, and says so."""
+    """Release files that an interrupt came between opening and keeping: the collector closes them, and says so."""
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)

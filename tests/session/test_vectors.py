@@ -472,7 +472,7 @@ PATTERNS = ["The user prefers green tea a lot"]
 
 
 class TestRemoteModel:
-    """D14: the request and the way back to the patterns are the real engine's; what is no JSON is dropped."""
+    """D14: the request and the way back to the patterns are the real engine's; what is not JSON is dropped."""
 
     FACTS = "SELECT value FROM memoria_facts ORDER BY value"
 

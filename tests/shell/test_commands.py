@@ -213,7 +213,7 @@ def test_the_doctor_says_no_where_there_are_faults_and_yes_after_the_repair(own:
     assert before["faults"] == 1
     assert any("ipy-memory doctor --repair" in note for note in before["notes"])
     repaired = own("doctor", "--repair", "--json").data
-    assert (repaired["faults"], "mended" in {row["state"] for row in repaired["findings"]}) == (0, True)
+    assert (repaired["faults"], "repaired" in {row["state"] for row in repaired["findings"]}) == (0, True)
     assert own("doctor", "--json").data["faults"] == 0
 
 

@@ -1,4 +1,4 @@
-"""What a person may want to know of a Hindsight server beside the agent's tools: its banks and the work it took on.
+"""What the user may want to know of a Hindsight server beside the agent's tools: its banks and the work it took on.
 
 Reads only: a bank that is not there yet is not made by looking.
 """
@@ -87,7 +87,7 @@ def banks(service: Service, page: int = 1) -> tuple[list[RemoteBank], int]:
 
 
 def operations(service: Service, page: int = 1) -> tuple[list[Operation], int]:
-    """Return one page of the bank's operations, newest first, and how many there are; none where there is no bank."""
+    """Return one page of the operations of a bank, newest first, and their number; none without a bank."""
     offset = (page - 1) * OPERATIONS_A_PAGE
     try:
         found = service.client.list_operations(service.bank, limit=OPERATIONS_A_PAGE, offset=offset)

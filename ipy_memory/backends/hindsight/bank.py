@@ -57,7 +57,7 @@ class KnownBanks:
 
 
 def is_long(content: str) -> bool:
-    """Tell whether a server may keep only the beginning of an item that has no document id."""
+    """Return whether a server may keep only the beginning of an item that has no document id."""
     return len(js.well_formed(content).encode()) > LONG_ITEM_BYTES
 
 

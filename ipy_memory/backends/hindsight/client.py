@@ -352,7 +352,7 @@ class HindsightClient:
         return self._call("createMentalModel", "POST", bank, "/mental-models", body)
 
     def refresh_mental_model(self, bank: str, model_id: str) -> Any:
-        """Have a mental model written anew."""
+        """Have a mental model written again."""
         return self._call("refreshMentalModel", "POST", bank, f"/mental-models/{segment(model_id)}/refresh")
 
     def delete_mental_model(self, bank: str, model_id: str) -> bool:
@@ -396,7 +396,7 @@ def items_of(answer: Any) -> list[Any]:
 
 
 def listed(operation: str, answer: Any, where: str, name: str = "items") -> list[Any]:
-    """Return the list that an answer must hold: what a person asked for is never empty by mistake.
+    """Return the list that an answer must hold: what the user asked for is never empty by mistake.
 
     Raises
     ------
@@ -419,7 +419,7 @@ def odd_answer(operation: str, where: str) -> HindsightError:
 
 
 def _texts(metadata: Mapping[str, Any] | None) -> dict[str, str] | None:
-    """Return metadata as a server takes it: it refuses a whole batch for one value that is no text."""
+    """Return metadata as a server takes it: it refuses a whole batch for one value that is not text."""
     if metadata is None:
         return None
     return {

@@ -64,7 +64,7 @@ class Seed:
 
 
 TRIGGER: Mapping[str, Any] = {"mode": "delta", "refresh_after_consolidation": True}
-"""When the server writes a seeded model anew."""
+"""When the server writes a seeded model again."""
 
 SEEDS = (
     Seed(

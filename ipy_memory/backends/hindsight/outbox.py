@@ -125,7 +125,7 @@ _GATE = process.ForkGate(FORK_PATIENCE_SECONDS)
 
 
 class Outbox:
-    """The outbox file of one agent folder; it is made with the first item and opened for each call anew.
+    """The outbox file of one agent folder; it is made with the first item and opened for each call again.
 
     Every method raises :class:`OutboxError` where the file cannot be used; nothing has changed then.
     """
@@ -372,7 +372,7 @@ def _is_free(owner: str | None, lease_ms: int | None, own: Owner | None, now_ms:
 
 
 def _bytes(text: str) -> bytes:
-    # Half of a surrogate pair is sent as it is given, but is no text for SQLite.
+    # Half of a surrogate pair is sent as it is given, but is not text for SQLite.
     return text.encode("utf-8", "surrogatepass")
 
 

@@ -43,7 +43,7 @@ def prefix_key(messages: Sequence[Message]) -> str:
 def next_document(sent: Sent | None, document_id: str, messages: Sequence[Message]) -> Sent | None:
     """Return a session's document with its new messages, or ``None`` when there is nothing to send (A-07).
 
-    A rewritten beginning, or another document id, builds the whole anew.
+    A rewritten beginning, or another document id, builds the whole again.
     """
     grown = (
         sent
@@ -66,7 +66,7 @@ def window_text(messages: Sequence[Message], turns: float) -> str | None:
 
 
 def due(messages: Sequence[Message], retained: int, every: float) -> bool:
-    """Tell whether enough user turns have come since the last retention; a rewound session counts from its start."""
+    """Return whether enough user turns have come since the last retention; a rewound session counts from its start."""
     now = user_turns(messages)
     return now - (retained if retained <= now else 0) >= every
 

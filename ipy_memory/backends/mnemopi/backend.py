@@ -192,7 +192,7 @@ class MnemopiBackend(MemoriesById):
         Raises
         ------
         BankError
-            The file is no bank, or cannot be read.
+            The file is not a bank, or cannot be read.
         """
         target = Target(name_in_file(path, self.banks.clock), path)
         self.banks.get(target, READ)
@@ -268,7 +268,7 @@ class MnemopiBackend(MemoriesById):
         missing_only: bool = False,
         progress: Callable[[int, int], object] | None = None,
     ) -> list[Reindexed]:
-        """Compute vectors anew in the session's own banks, or in one that is named; each is copied first.
+        """Compute vectors again in the session's own banks, or in one that is named; each is copied first.
 
         Raises
         ------

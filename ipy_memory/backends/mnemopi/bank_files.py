@@ -1,4 +1,4 @@
-"""Which bank files a session asks, writes and edits: its scope's own, rescued ones, and any that a person names."""
+"""Which bank files a session asks, writes and edits: its scope's own, rescued ones, and any that the user names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memories by their ids over the banks in scope: reading one, the agent's edits, and a person's with their undo."""
+"""Memories by their ids over the banks in scope: reading one, the agent's edits, and the user's with their undo."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MemoriesById(BanksInScope, Backend):
     """What is done with a memory whose id is known.
 
     Banks are opened one by one until one has the memory. One that cannot be opened is passed over, and said in a
-    notice. The agent's path never leaves the banks that a recall asks; a person can name another bank.
+    notice. The agent's path never leaves the banks that a recall asks; the user can name another bank.
     """
 
     def __init__(self, config: MnemopiConfig, scope: BankScope, banks: OpenBanks, *, cwd: str, home: str) -> None:

@@ -193,4 +193,4 @@ def _reason(error: Exception) -> str:
     text = str(error)
     if text.startswith("no such"):
         return "no memories: the table working_memory or its metadata is missing"
-    return "metadata that is no JSON" if "JSON" in text else "cannot be read"
+    return "metadata that is not JSON" if "JSON" in text else "cannot be read"

@@ -400,10 +400,10 @@ class MnemopiChild(MnemopiBackend):
         return self.parent.instructions(recalled)
 
     def finish(self, messages: Sequence[Message]) -> None:
-        """Let go of nothing: the files are the parent's."""
+        """Release nothing: the files are the parent's."""
 
     def close(self) -> None:
-        """Let go of nothing: the files are the parent's."""
+        """Release nothing: the files are the parent's."""
 
 
 def open_backend(context: SessionContext) -> MnemopiSession:

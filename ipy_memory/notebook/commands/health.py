@@ -1,4 +1,4 @@
-"""``%memory stats|diagnose|doctor|audit|consolidate``: how the banks are, and mending them on request."""
+"""``%memory stats|diagnose|doctor|audit|consolidate``: how the banks are, and repairing them on request."""
 
 from __future__ import annotations
 

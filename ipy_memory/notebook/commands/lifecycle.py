@@ -76,7 +76,7 @@ def rebind(magics: MemoryMagics, parsed: Parsed) -> TextResult:
     named = parsed.word
     folder = check_path(typed_path(named, magics.session.env) if named else here(), "the folder")
     if not os.path.isdir(folder):  # noqa: PTH112  a folder that cannot be looked into is none
-        raise MagicError(f"there is no folder {folder}", hint="make it first, or mend the path")
+        raise MagicError(f"there is no folder {folder}", hint="make it first, or repair the path")
     session = magics.session
     magics.end_recording()
     session.rebind(folder)

@@ -70,7 +70,7 @@ def _seed(backend: HindsightBackend) -> str:
 def _refresh(backend: HindsightBackend, model_id: str) -> str:
     answer = backend.service.client.refresh_mental_model(backend.retain_bank, model_id)
     operation = _text(answer.get("operation_id")) if isinstance(answer, dict) else ""
-    return f"Queued: mental model {model_id} is written anew" + (f" (operation {operation})." if operation else ".")
+    return f"Queued: mental model {model_id} is written again" + (f" (operation {operation})." if operation else ".")
 
 
 def _delete(backend: HindsightBackend, model_id: str) -> str:

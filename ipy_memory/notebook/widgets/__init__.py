@@ -1,4 +1,4 @@
-"""Panels: search, look, mend, store and ask in a notebook, with the mouse or the keyboard (N-04).
+"""Panels: search, look, repair, store and ask in a notebook, with the mouse or the keyboard (N-04).
 
 Everything a panel shows is also there as plain text and as HTML, wherever no widget can live.
 """
@@ -29,7 +29,7 @@ def panel(session: MemorySession, kind: str = "recall", text: str = "", *, stati
         What it starts with: a query, the id of a memory, or a question.
     static
         ``True``: text and HTML alone; ``False``: the widget wherever its libraries are there; by default the widget
-        is shown where a person can answer it (environment variable ``IPY_MEMORY_STATIC`` switches it off).
+        is shown where the user can answer it (environment variable ``IPY_MEMORY_STATIC`` switches it off).
 
     Raises
     ------

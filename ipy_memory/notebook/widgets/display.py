@@ -25,7 +25,7 @@ class Panel:
         What it shows and does; usable without any front end.
     static
         ``True`` leaves the widget out, ``False`` shows it wherever its libraries are there; by default it is shown
-        where a person can answer: not in a terminal, and not in a notebook that is run by a program.
+        where the user can answer: not in a terminal, and not in a notebook that is run by a program.
     """
 
     def __init__(self, state: PanelState, *, static: bool | None = None) -> None:

@@ -1,4 +1,4 @@
-"""One memory, read in full and mended: a draft, its difference, and one step back (M-06)."""
+"""One memory, read in full and repaired: a draft, its difference, and one step back (M-06)."""
 
 from __future__ import annotations
 

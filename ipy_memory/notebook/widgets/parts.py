@@ -100,7 +100,7 @@ class View(Generic[_State]):
         button.on_click(lambda _: self.run(action, busy))
 
     def on_input(self, widget: Any, trait: str, action: Callable[[Any], None], busy: str = "") -> None:
-        """Carry an action out when a person changes a value; not when the panel itself does."""
+        """Carry an action out when the user changes a value; not when the panel itself does."""
 
         def changed(change: Any) -> None:
             if not self._drawing:

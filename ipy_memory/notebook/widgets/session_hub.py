@@ -61,6 +61,6 @@ class Desk:
             self.changed()
 
     def changed(self) -> None:
-        """Let every panel read anew: what is stored, or where, is no longer what it was."""
+        """Let every panel read again: what is stored, or where, is no longer what it was."""
         for watcher in list(self._watchers):
             watcher.refresh()

@@ -1,4 +1,4 @@
-"""The exact texts that the Hindsight backend gives an agent and a person."""
+"""The exact texts that the Hindsight backend gives an agent and the user."""
 
 from __future__ import annotations
 

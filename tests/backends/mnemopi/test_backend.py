@@ -1,4 +1,4 @@
-"""The local backend: edits as a person makes them, with a dry run, a copy before the first one, a purge without."""
+"""The local backend: edits as the user makes them, with a dry run, a copy before the first one, a purge without."""
 
 from __future__ import annotations
 

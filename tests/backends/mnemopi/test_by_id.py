@@ -1,4 +1,4 @@
-"""Memories by their ids: the agent's path stays in the banks that it asks; a person names another bank."""
+"""Memories by their ids: the agent's path stays in the banks that it asks; the user names another bank."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def test_what_is_no_bank_is_passed_over_with_a_reason(
         ("CREATE TABLE working_memory (id)", [], "no memories: the table working_memory or its metadata is missing"),
         (TABLE, [], "no rows"),
         (TABLE, [MINE, None], "1 of 2 rows come from another directory or name none"),
-        (TABLE, ["{"], "metadata that is no JSON"),
+        (TABLE, ["{"], "metadata that is not JSON"),
     ],
 )
 def test_reasons_of_real_databases(tmp_path: Path, setup: str, metadata: list[str], expected: str) -> None:
@@ -211,7 +211,7 @@ def test_a_bank_in_wal_mode_is_read_without_changing_its_bytes(tmp_path: Path) -
 def test_metadata_in_relaxed_json_is_read_where_sqlite_reads_it(tmp_path: Path) -> None:
     bank(tmp_path, "x", [MINE, f"{{cwd: '{CWD}',}}"])
     relaxed = sqlite3.sqlite_version_info >= (3, 42)
-    expected = "all rows (2) come from this directory" if relaxed else "metadata that is no JSON"
+    expected = "all rows (2) come from this directory" if relaxed else "metadata that is not JSON"
     assert (verdicts(tmp_path)["x"].rescued, verdicts(tmp_path)["x"].reason) == (relaxed, expected)
 
 

@@ -1,4 +1,4 @@
-"""Looking a bank over to the last index, and mending it on request. Looking works on a copy and writes nothing."""
+"""Looking a bank over to the last index, and repairing it on request. Looking works on a copy and writes nothing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PARTS = (FILE, SCHEMA, INDEX, VECTORS, ORPHANS)
 """What is looked at."""
 
 REPAIRABLE = frozenset({SCHEMA, INDEX, ORPHANS})
-"""What :func:`repair` mends. Vectors are computed anew by a reindex; a damaged file comes back from a copy."""
+"""What :func:`repair` repairs. Vectors are computed again by a reindex; a damaged file comes back from a copy."""
 
 _FAULTS = 5
 _AT_A_TIME = 500
@@ -86,7 +86,7 @@ class Examination:
 
     @property
     def repairable(self) -> tuple[Finding, ...]:
-        """What :func:`repair` can mend."""
+        """What :func:`repair` can repair."""
         if any(fault.part == FILE for fault in self.faults):
             return ()
         return tuple(fault for fault in self.faults if fault.part in REPAIRABLE and fault.repairable)
@@ -94,7 +94,7 @@ class Examination:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What a repair did: the copy made first (``None``: there was nothing to mend), and how the bank is now."""
+    """What a repair did: the copy made first (``None``: there was nothing to repair), and how the bank is now."""
 
     before: Examination
     after: Examination
@@ -138,9 +138,9 @@ def examine(path: Path, name: str, clock: Clock, progress: Callable[[str], objec
 
 
 def repair(path: Path, name: str, clock: Clock, copies: Path) -> Repair:
-    """Mend what can be mended without losing a memory, after a copy of the bank was made beside it.
+    """Repair what can be repaired without losing a memory, after a copy of the bank was made beside it.
 
-    Full-text indexes are built anew from the rows; missing tables, columns, triggers and indexes are added; rows that
+    Full-text indexes are built again from the rows; missing tables, columns, triggers and indexes are added; rows that
     belong to memories which are gone are deleted. Memories themselves are not touched.
 
     Raises
@@ -151,7 +151,7 @@ def repair(path: Path, name: str, clock: Clock, copies: Path) -> Repair:
     before = examine(path, name, clock)
     if damage := next((fault for fault in before.faults if fault.part == FILE), None):
         raise CorruptBankError(
-            f"The file itself cannot be mended: {damage.detail.rstrip('.')}.",
+            f"The file itself cannot be repaired: {damage.detail.rstrip('.')}.",
             where=f"bank {name}, {path}",
             hint="It was not touched; put a copy in its place, or see what the file is.",
         )

@@ -1,4 +1,4 @@
-"""What a person asks of banks: counts, checks, the exact stats and diagnostics tables (read-only throughout)."""
+"""What the user asks of banks: counts, checks, the exact stats and diagnostics tables (read-only throughout)."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def homely(text: str, home: str) -> str:
 
 
 def shown_path(path: str | os.PathLike[str], home: str) -> str:
-    """Return a path as a person reads it: below the home folder with ``~``."""
+    """Return a path as the user reads it: below the home folder with ``~``."""
     shown = os.fspath(path)
     return f"~{shown[len(home) :]}" if home and (shown == home or shown.startswith(home.rstrip("/") + "/")) else shown
 

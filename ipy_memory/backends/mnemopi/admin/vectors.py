@@ -1,4 +1,4 @@
-"""Which vectors a bank holds, and what a person should know of them (read-only)."""
+"""Which vectors a bank holds, and what the user should know of them (read-only)."""
 
 from __future__ import annotations
 

@@ -369,7 +369,7 @@ class Bank:
 
     @contextmanager
     def rebuilding(self) -> Iterator[sqlite3.Connection]:
-        """Hold a write transaction that makes the file anew: what is not of the schema does not come back."""
+        """Hold a write transaction that makes the file again: what is not of the schema does not come back."""
 
         def drop() -> Sequence[Trigger]:
             self._set_aside()

@@ -252,7 +252,7 @@ def _translated(error: sqlite3.Error, where: str, cancel: threading.Event | None
     if "no such module: fts5" in message:
         return MissingFeatureError(message, where=where, hint="Use a Python whose SQLite has FTS5.")
     if extended == sqlite3.SQLITE_CORRUPT_VTAB:
-        hint = "A full-text index is damaged; no memories are lost. To mend it: %memory doctor --repair"
+        hint = "A full-text index is damaged; no memories are lost. To repair it: %memory doctor --repair"
         return CorruptBankError(message, where=where, hint=hint)
     if extended in {sqlite3.SQLITE_READONLY_ROLLBACK, sqlite3.SQLITE_READONLY_RECOVERY}:
         return ReadOnlyBankError(
@@ -268,7 +268,7 @@ def _translated(error: sqlite3.Error, where: str, cancel: threading.Event | None
 
 
 def check_file(path: Path, name: str) -> None:
-    """Raise the error that says why a path is no file to open, if it is none."""
+    """Raise the error that says why a path is not a file to open, if it is none."""
     where = where_of(path, name)
     try:
         mode = path.stat().st_mode

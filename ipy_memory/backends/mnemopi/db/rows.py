@@ -68,7 +68,7 @@ def as_text(value: object) -> str | None:
 
 
 def number_or(value: object, otherwise: float) -> float:
-    """Return a cell as the number that the real engine takes it for: none is 0, and what is no number ``otherwise``."""
+    """Return a cell as the real engine's number: NULL is 0; what is not a number gives ``otherwise``."""
     if value is None:
         return 0
     if isinstance(value, bytes):

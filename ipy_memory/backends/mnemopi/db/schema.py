@@ -247,7 +247,7 @@ def create_schema(connection: sqlite3.Connection, now: str) -> None:
 
 
 def check_schema(connection: sqlite3.Connection, where: str) -> None:
-    """Raise if the file is no bank, or one that this release does not know.
+    """Raise if the file is not a bank, or one that this release does not know.
 
     Raises
     ------
@@ -271,7 +271,7 @@ def check_schema(connection: sqlite3.Connection, where: str) -> None:
         if not present:
             if table == "working_memory":
                 raise NotABankError(
-                    "The file holds no table working_memory, so it is no memory bank.",
+                    "The file holds no table working_memory, so it is not a memory bank.",
                     where=where,
                     hint="Check the path of the bank.",
                 )

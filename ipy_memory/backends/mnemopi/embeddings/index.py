@@ -104,7 +104,7 @@ def store_vectors(bank: Bank, texts: Mapping[str, str]) -> int:
 
 
 def reindex(bank: Bank, progress: Callable[[int, int], object] | None = None, *, missing_only: bool = False) -> int:
-    """Compute the vectors of all live memories anew, and return how many were stored.
+    """Compute the vectors of all live memories again, and return how many were stored.
 
     A vector is replaced only by one that was computed; vectors of another model go when all are there. Where a whole
     batch gets none, no further one is tried.

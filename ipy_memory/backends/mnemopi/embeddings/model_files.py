@@ -21,7 +21,7 @@ _BESIDE_WEIGHTS = ("config.json", "tokenizer.json")
 
 
 def installed() -> bool:
-    """Tell whether the package that runs local models is there; it is not imported."""
+    """Return whether the package that runs local models is there; it is not imported."""
     try:
         return importlib.util.find_spec(PACKAGE) is not None
     except ValueError:  # a stand-in without a specification
@@ -76,7 +76,7 @@ def load(model: str, folder: Path) -> FastembedEmbedder:
             return FastembedEmbedder(model, folder=str(folder))
     except EmbeddingError as error:
         raise EmbeddingError(
-            "The model's files are damaged or incomplete.", where=model, hint=f"{FETCH_COMMAND} fetches them anew"
+            "The model's files are damaged or incomplete.", where=model, hint=f"{FETCH_COMMAND} fetches them again"
         ) from error
 
 

@@ -235,7 +235,7 @@ def configured_embedder(
 
 
 def names_provider(model: str) -> bool:
-    """Tell whether a model is one that only an endpoint offers."""
+    """Return whether a model is one that only an endpoint offers."""
     return model.startswith("openai/") or "text-embedding" in model
 
 

@@ -34,7 +34,7 @@ class SessionEmbedder:
     make
         Makes the embedder; an error of this package is logged once, and is the answer from then on.
     place
-        Where it computes, for a person.
+        Where it computes, for the user.
     local
         Whether making it loads a model: then no query is embedded where no vector is stored.
     close
@@ -98,7 +98,7 @@ class SessionEmbedder:
         return embedder.embed_query(text)
 
     def close(self) -> None:
-        """Let go of an endpoint's connection; a caller's own embedder is the caller's to close."""
+        """Release an endpoint's connection; a caller's own embedder is the caller's to close."""
         if self._close is not None:
             self._close()
 

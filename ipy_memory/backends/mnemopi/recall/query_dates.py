@@ -99,7 +99,7 @@ def query_time(text: str, tz: tzinfo | None) -> float:
     Raises
     ------
     ToolInputError
-        The text is no date.
+        The text is not a date.
     """
     ms = dates.parse_ms(text if _DAY_OR_ZONE.search(text) else f"{text}Z", tz)
     if ms is None:
@@ -238,7 +238,7 @@ def _shifted(now_ms: int, count: int, unit: str, tag: str) -> _Found:
         raise _OutOfRangeError
     year, month, day_of_month = dates.civil_from_days(day)
     if 0 <= year < 100 and _UNIT_MS[unit] < _DAY_MS:
-        # An instant's date is built anew from its parts, and JavaScript takes a two-digit year as one of the 1900s.
+        # An instant's date is built again from its parts, and JavaScript takes a two-digit year as one of the 1900s.
         day = dates.days_from_civil(year + 1900, month, day_of_month)
     return _Found(day, "day" if unit in {"day", "hour"} else "week", (_date_text(day), tag))
 

@@ -92,7 +92,7 @@ class _Vectors:
 def window(bank: Bank, tier: Tier, visible: Visibility, query: Sequence[float]) -> Window:
     """Return the rows of a tier that a query's vector is compared with.
 
-    In a session only vectors of its own model count: after a change of model the agent would compute all anew, and
+    In a session only vectors of its own model count: after a change of model the agent would compute all again, and
     we do so only when told to. The engine by itself compares whatever is there, as the real one does.
     """
     generation = bank.generation
@@ -120,7 +120,7 @@ def window(bank: Bank, tier: Tier, visible: Visibility, query: Sequence[float]) 
 
 
 def has_vectors(bank: Bank) -> bool:
-    """Tell whether a bank holds any stored vector."""
+    """Return whether a bank holds any stored vector."""
     with bank.reading() as connection:
         try:
             return connection.execute("SELECT 1 FROM memory_embeddings LIMIT 1").fetchone() is not None
@@ -149,7 +149,7 @@ def unlike(bank: Bank) -> Unlike:
 
 
 def stored_vector(text: object) -> list[float] | None:
-    """Read a vector as it is stored; ``None`` if it is none, or one of its components is no number."""
+    """Read a vector as it is stored; ``None`` if it is none, or one of its components is not a number."""
     try:
         found = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):

@@ -130,7 +130,7 @@ def recall_enhanced(
 
 
 def touch(bank: Bank, counts: Counts) -> bool:
-    """Count memories as recalled now, and those that could not be counted before; tell whether that was done (R-34).
+    """Count memories as recalled now, and those that could not be counted before; return whether that was done (R-34).
 
     While another process writes, the counts are kept for the next time. A bank that cannot be written stays as it is.
     """

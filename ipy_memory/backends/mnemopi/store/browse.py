@@ -1,4 +1,4 @@
-"""The rows of a bank as a person browses them: filtered, newest first, a page at a time. Reads only."""
+"""The rows of a bank as the user browses them: filtered, newest first, a page at a time. Reads only."""
 
 from __future__ import annotations
 

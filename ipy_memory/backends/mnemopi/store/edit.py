@@ -126,7 +126,7 @@ def _along(bank: Bank, op: Operation, memory_id: str) -> Mapping[str, int]:
 
 
 def undo(bank: Bank | None, done: Edited, *, force: bool = False) -> bool:
-    """Undo an update or an invalidation in its bank; tell whether the memory was still there.
+    """Undo an update or an invalidation in its bank; return whether the memory was still there.
 
     Raises
     ------

@@ -260,7 +260,7 @@ def parse_answer(answer: str | None) -> Extracted:
 
 
 def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _categories(parsed: dict[str, Any]) -> Extracted:

@@ -78,7 +78,7 @@ class RemoteCompletion:
         return answer
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Release the connection."""
         self._endpoint.close()
 
 

@@ -145,7 +145,7 @@ def _embed(bank: Bank, memory_id: str, content: str) -> None:
 
 
 def forget(bank: Bank, memory_id: str, *, purge: bool = False) -> bool:
-    """Delete a working row of this bank's session with what was made from it; tell whether there was one (M-03).
+    """Delete a working row of this bank's session with what was made from it; return whether there was one (M-03).
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def invalidate(bank: Bank, memory_id: str, replacement: str | None = None) -> Re
 
 
 def restore(bank: Bank, done: Rewrite, *, force: bool = False) -> bool:
-    """Write back what an edit replaced, and nothing else; tell whether the memory is there.
+    """Write back what an edit replaced, and nothing else; return whether the memory is there.
 
     Raises
     ------

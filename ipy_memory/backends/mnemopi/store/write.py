@@ -322,7 +322,7 @@ class _Known:
 def may_hold(bank: Bank, content: str) -> bool:
     """Return whether a row of the bank may have this very text; ``False`` is certain.
 
-    Another process's commit, or a step taken back, makes the texts be read anew. What this connection writes is noted
+    Another process's commit, or a step taken back, makes the texts be read again. What this connection writes is noted
     by triggers of its own, which are no part of the file.
     """
     version: int = bank.connection.execute("PRAGMA data_version").fetchone()[0]

@@ -1,4 +1,4 @@
-"""Looking a bank over and mending it: nothing is written before it is asked for, and no memory is lost."""
+"""Looking a bank over and repairing it: nothing is written before it is asked for, and no memory is lost."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_a_damaged_file_is_refused_untouched(path: Path) -> None:
     whole[8192:16384] = b"\xff" * 8192
     path.write_bytes(whole)
     assert faults(path)[0][0] == FILE
-    with pytest.raises(CorruptBankError, match="cannot be mended"):
+    with pytest.raises(CorruptBankError, match="cannot be repaired"):
         repair(path, "proj", CLOCK)
     assert path.read_bytes() == bytes(whole)
     assert backups(path) == []
@@ -234,7 +234,7 @@ def test_each_kind_of_unusable_file_is_told_apart_and_left_alone(path: Path, dam
     fault = examine(path, "proj", CLOCK).faults[0]
     assert fault.part == FILE
     assert says in fault.detail
-    with pytest.raises(CorruptBankError, match="cannot be mended"):
+    with pytest.raises(CorruptBankError, match="cannot be repaired"):
         repair(path, "proj", CLOCK)
     assert path.read_bytes() == before
     assert backups(path) == []

@@ -1,4 +1,4 @@
-"""The connection to a bank's file: what cannot be opened and why, who is waited for, what is let go of."""
+"""The connection to a bank's file: what cannot be opened and why, who is waited for, what is released."""
 
 from __future__ import annotations
 
