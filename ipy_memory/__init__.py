@@ -45,14 +45,14 @@ def __dir__() -> list[str]:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Add the magics to a shell: reads nothing, prints nothing (N-01)."""
+    """Add the magics to a shell: reads nothing, prints nothing."""
     from ipy_memory.notebook.magics import load
 
     load(shell)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """Take back everything that loading added, and close the session (N-06)."""
+    """Remove everything that loading added, and close the session."""
     from ipy_memory.notebook.magics import unload
 
     unload(shell)

@@ -99,7 +99,7 @@ def has_substance(text: str) -> bool:
 
 
 def strip_tags(text: str) -> str:
-    """Return the text without the memory blocks that were put into a prompt (A-01, A-06).
+    """Return the text without the memory blocks that were put into a prompt.
 
     The shortest stretch up to the first closing tag goes, one kind of tag after the other.
     """
@@ -142,7 +142,7 @@ def last_turns(messages: Sequence[Message], turns: float) -> Sequence[Message]:
 
 
 def compose_query(latest: str, messages: Sequence[Message], turns: float) -> str:
-    """Return the query for automatic recall: the latest message under the turns before it (A-01)."""
+    """Return the query for automatic recall: the latest message under the turns before it."""
     latest = js.trim(latest)
     if turns <= 1 or not messages:
         return latest
@@ -155,7 +155,7 @@ def compose_query(latest: str, messages: Sequence[Message], turns: float) -> str
 
 
 def cut_query(query: str, latest: str, limit: float) -> str:
-    """Return a composed query held to ``limit`` units: the oldest context lines go first (A-02)."""
+    """Return a composed query held to ``limit`` units: the oldest context lines go first."""
     if limit <= 0 or js.units(query) <= limit:
         return query
     latest = js.trim(latest)
@@ -180,7 +180,7 @@ def _with_context(lines: Sequence[str], latest: str) -> str:
 
 
 def transcript(messages: Sequence[Message], *, full: bool, stamps: bool = False) -> Transcript:
-    """Return the messages as a framed transcript: all of them, or from the last user message on (A-06)."""
+    """Return the messages as a framed transcript: all of them, or from the last user message on."""
     if not full:
         messages = last_turns(messages, 1) if user_turns(messages) else ()
     blocks = []

@@ -107,15 +107,15 @@ class MagicError(MemoryToolkitError):
 
 
 class ToolInputError(MemoryToolkitError):
-    """A tool was called with an unknown, missing or wrongly typed field (R-05)."""
+    """A tool was called with an unknown, missing or wrongly typed field."""
 
 
 class NoBackendError(MemoryToolkitError):
-    """No memory backend is chosen, or the chosen one is not configured (N-01, R-02)."""
+    """No memory backend is chosen, or the chosen one is not configured."""
 
 
 class NotInitialisedError(MemoryToolkitError):
-    """The chosen backend has no session state (R-16, R-17)."""
+    """The chosen backend has no session state."""
 
 
 class NotSupportedError(MemoryToolkitError):
@@ -123,7 +123,7 @@ class NotSupportedError(MemoryToolkitError):
 
 
 class RecallCancelled(MemoryToolkitError):
-    """A recall was cancelled by its token (R-25)."""
+    """A recall was cancelled by its token."""
 
 
 class BankError(MemoryToolkitError):
@@ -171,7 +171,7 @@ class MemoryNotFoundError(MemoryToolkitError):
 
 
 class EditRefusedError(MemoryToolkitError):
-    """An edit was refused because it would lose text (M-06)."""
+    """An edit was refused because it would lose text."""
 
 
 class ChangedSinceError(EditRefusedError):
@@ -206,7 +206,7 @@ class PausedError(MemoryToolkitError):
 
 
 class ScopedRecallError(MemoryToolkitError, ExceptionGroup):
-    """Every bank in scope failed; holds each bank's own error, in bank order (R-22)."""
+    """Every bank in scope failed; holds each bank's own error, in bank order."""
 
     def __new__(cls, message: str, errors: Sequence[Exception], **_: Any) -> Self:
         """Build the group half; the product's half is set by ``__init__``."""
@@ -228,7 +228,7 @@ class ScopedRecallError(MemoryToolkitError, ExceptionGroup):
 
 
 class NotStoredError(MemoryToolkitError):
-    """Some items of a retain were not stored (T-06); ``failures`` says which and why."""
+    """Some items of a retain were not stored; ``failures`` says which and why."""
 
     def __init__(
         self,
@@ -270,12 +270,12 @@ class MissingFeatureError(MemoryToolkitError):
 
 
 class HindsightError(MemoryToolkitError):
-    """The remote service answered with an error, or not at all (E-01).
+    """The remote service answered with an error, or not at all.
 
     Parameters
     ----------
     message
-        Exact (E-02).
+        Exact.
     status_code
         HTTP status, or ``None`` when no answer came.
     details

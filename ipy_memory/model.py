@@ -32,7 +32,7 @@ class Hit:
     """One recalled memory: the one currency between backends and faces.
 
     ``content`` is what the agent would see (a preview for the local engine, see ``truncated`` and
-    ``full_length``, R-12); ``timestamp`` is the stored text, unparsed; ``rank`` the raw full-text rank score;
+    ``full_length``); ``timestamp`` is the stored text, unparsed; ``rank`` the raw full-text rank score;
     ``mentioned_at`` the time that a Hindsight bullet shows, where ``timestamp`` is when the thing happened.
     Lengths are UTF-16 units.
     """

@@ -1,4 +1,4 @@
-"""Credentials out of text before it is stored or sent (T-10): pure, linear in the length of the text."""
+"""Credentials out of text before it is stored or sent: pure, linear in the length of the text."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _PREFIXED = (
 
 
 def redact(text: str) -> str:
-    """Return the text with every credential-shaped part replaced (T-10)."""
+    """Return the text with every credential-shaped part replaced."""
     return redact_counted(text)[0]
 
 
 def redact_counted(text: str) -> tuple[str, int]:
-    """Return the redacted text and how many parts were replaced (T-10)."""
+    """Return the redacted text and how many parts were replaced."""
     if len(text) < _SHORTEST:
         return text, 0
     count = 0
@@ -55,7 +55,7 @@ def redact_counted(text: str) -> tuple[str, int]:
 
 
 def redact_value(value: Any) -> tuple[Any, int]:
-    """Return a metadata value with every text in it redacted, at any depth, and the count; keys stay (T-10)."""
+    """Return a metadata value with every text in it redacted, at any depth, and the count; keys stay."""
     if isinstance(value, str):
         return redact_counted(value)
     if isinstance(value, Mapping):

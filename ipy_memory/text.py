@@ -66,19 +66,19 @@ def cells_cut(bank: str, rows: int) -> str:
 
 
 def current_time(now_ms: float) -> str:
-    """Return the UTC minute, cut; a year before 1000 is written without leading zeros (R-07)."""
+    """Return the UTC minute, cut; a year before 1000 is written without leading zeros."""
     return minute_stamp(now_ms).lstrip("0")
 
 
 def recall_text(bullets: Sequence[str], now_ms: float) -> str:
-    """Return the recall tool's text for at least one entry (R-06)."""
+    """Return the recall tool's text for at least one entry."""
     count = len(bullets)
     noun = "memory" if count == 1 else "memories"
     return f"Found {count} relevant {noun} (as of {current_time(now_ms)} UTC):\n\n" + "\n\n".join(bullets)
 
 
 def mnemopi_bullet(hit: Hit) -> str:
-    """Return an entry of the local engine (R-09, R-10)."""
+    """Return an entry of the local engine."""
     score = hit.score if hit.score is not None else hit.importance
     name = f"(id: {hit.id})" if hit.id else "(id unavailable)"
     shown = f" c:{js.to_fixed(score)}" if score is not None else ""
@@ -86,7 +86,7 @@ def mnemopi_bullet(hit: Hit) -> str:
 
 
 def hindsight_bullet(hit: Hit) -> str:
-    """Return an entry of the remote service; its date as received (R-08)."""
+    """Return an entry of the remote service; its date as received."""
     kind = f" [{hit.type}]" if hit.type else ""
     date = f" ({hit.mentioned_at})" if hit.mentioned_at else ""
     return f"- {hit.content}{kind}{date}"
@@ -121,13 +121,13 @@ def fenced(content: str) -> str:
 
 
 def reflect_query(query: str, context: str | None) -> str:
-    """Return what the local reflect tool looks for (F-02)."""
+    """Return what the local reflect tool looks for."""
     context = js.trim(context or "")
     return f"{js.trim(query)}\n\nAdditional context:\n{context}" if context else query
 
 
 def reflect_text(hits: Sequence[Hit]) -> str:
-    """Return the local reflect tool's text for at least one hit, best first (F-03)."""
+    """Return the local reflect tool's text for at least one hit, best first."""
     return REFLECTION_HEADING + context_text(hits)
 
 
@@ -159,27 +159,27 @@ def _context_line(hit: Hit) -> str:
 
 
 def stored_text(count: int) -> str:
-    """Return the local retain tool's text (T-05)."""
+    """Return the local retain tool's text."""
     return f"{_memories(count)} stored."
 
 
 def queued_text(count: int) -> str:
-    """Return the remote retain tool's text (T-04)."""
+    """Return the remote retain tool's text."""
     return f"{_memories(count)} queued."
 
 
 def not_stored_text(failed: int, count: int, bank: str, reason: str) -> str:
-    """Return the sentence for items that were not stored (T-06)."""
+    """Return the sentence for items that were not stored."""
     return f"{failed} of {count} memories were not stored in bank {bank}: {reason}"
 
 
 def redacted_note(count: int) -> str:
-    """Return the note that credentials were taken out (T-10)."""
+    """Return the note that credentials were taken out."""
     return f"{count} {'credential was' if count == 1 else 'credentials were'} replaced by [REDACTED]."
 
 
 def duplicate_note(count: int) -> str:
-    """Return the note that some items were known already (T-08)."""
+    """Return the note that some items were known already."""
     if count == 1:
         return "1 item was known already; its memory was brought up to date."
     return f"{count} items were known already; their memories were brought up to date."
@@ -190,7 +190,7 @@ def _memories(count: int) -> str:
 
 
 def not_initialised(backend: str) -> str:
-    """Return the message of a tool without session state (R-16, R-17); ``backend`` as people write it."""
+    """Return the message of a tool without session state; ``backend`` as people write it."""
     return f"{backend} backend is not initialised for this session."
 
 
@@ -202,22 +202,22 @@ def command_unavailable(command: str, backend: str) -> str:
 
 
 def edited_text(id_: str, done: str, bank: str, store: str) -> str:
-    """Return what ``memory_edit`` did: ``done`` is updated, deleted or invalidated (M-04)."""
+    """Return what ``memory_edit`` did: ``done`` is updated, deleted or invalidated."""
     return f"Memory {id_} {done} in bank {bank} ({store})."
 
 
 def not_found_text(id_: str, bank: str | None = None, store: str | None = None) -> str:
-    """Return that ``memory_edit`` found nothing it may change (M-03, M-04)."""
+    """Return that ``memory_edit`` found nothing it may change."""
     return f"Memory {id_} was not found." if bank is None else f"Memory {id_} was not found in bank {bank} ({store})."
 
 
 def read_only_fact_text(id_: str, bank: str) -> str:
-    """Return that a fact cannot be edited (M-03, M-04)."""
+    """Return that a fact cannot be edited."""
     return f"Memory {id_} is a read-only fact in bank {bank} (fact); it cannot be edited. Read it with memory://{id_}."
 
 
 def memory_missing(id_: str) -> str:
-    """Return that no bank in scope has a memory (R-13)."""
+    """Return that no bank in scope has a memory."""
     return f"Mnemopi memory {id_} not found in the calling session's scoped bank. Use `recall` to list available ids."
 
 
@@ -244,7 +244,7 @@ def bare_id(given: str) -> str:
 
 
 def memory_page(memory: Memory) -> str:
-    """Return a memory as a page: a header with what is known of it, then the whole text (M-05)."""
+    """Return a memory as a page: a header with what is known of it, then the whole text."""
     known = {
         "id": memory.id,
         "bank": memory.bank,
@@ -262,7 +262,7 @@ def memory_page(memory: Memory) -> str:
 
 
 def unreadable(url: str, backend: str) -> str:
-    """Return why an address shows nothing: there is no memory behind it under this backend (R-13, M-05)."""
+    """Return why an address shows nothing: there is no memory behind it under this backend."""
     name = address_id(url)
     title = {"mnemopi": "Mnemopi", "hindsight": "Hindsight"}.get(backend)
     if title is None:
@@ -284,7 +284,7 @@ def unreadable(url: str, backend: str) -> str:
 
 
 def all_targets_failed(failures: Sequence[tuple[str, str]]) -> str:
-    """Return the message for several banks of which none answered: (bank, error) in order (R-22)."""
+    """Return the message for several banks of which none answered: (bank, error) in order."""
     parts = "; ".join(f"{bank}: {message}" for bank, message in failures)
     return f"Mnemopi recall failed for all scoped targets ({parts})"
 
@@ -308,7 +308,7 @@ def out_of_scope(id_: str, bank: str, scoping: str) -> str:
 
 
 def bank_failed(bank: str, reason: str) -> str:
-    """Return the note that one bank in scope did not answer (R-21)."""
+    """Return the note that one bank in scope did not answer."""
     return f"Bank {bank} did not answer: {reason}"
 
 
@@ -357,7 +357,7 @@ ALL_BELOW_FLOOR = (
 
 
 def vectors_unanswered(model: str, problem: str) -> str:
-    """Return the note for a recall whose query got no vector (B030)."""
+    """Return the note for a recall whose query got no vector."""
     return (
         f"Recall went by text alone: {model} gave no vector for the query ({problem}). "
         "No memories are lost; see %memory embeddings status."
@@ -365,7 +365,7 @@ def vectors_unanswered(model: str, problem: str) -> str:
 
 
 def vectors_of_another_model(bank: str, theirs: Sequence[str], ours: str) -> str:
-    """Return the note for stored vectors that another model made (B019, B040)."""
+    """Return the note for stored vectors that another model made."""
     return (
         f"Bank {bank} holds vectors of {', '.join(theirs)}, which cannot be compared with those of {ours}; its "
         "memories were found by text. No memories are lost: %memory embeddings reindex computes the vectors anew."
@@ -373,7 +373,7 @@ def vectors_of_another_model(bank: str, theirs: Sequence[str], ours: str) -> str
 
 
 def vectors_of_another_size(bank: str, theirs: Sequence[int], asked: int) -> str:
-    """Return the note for stored vectors whose length is not the query's (B040)."""
+    """Return the note for stored vectors whose length is not the query's."""
     return (
         f"Bank {bank} holds vectors of {', '.join(map(str, theirs))} numbers, the query's has {asked}; similarities "
         "mean little. No memories are lost: %memory embeddings reindex computes the vectors anew."

@@ -28,7 +28,7 @@ log = logging.getLogger("ipy_memory")
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """What an agent host is told of a tool (R-01, T-01, F-01, M-01)."""
+    """What an agent host is told of a tool."""
 
     name: str
     label: str
@@ -129,7 +129,7 @@ _ALWAYS_ADDED = ("recall", "retain", "reflect")
 
 
 def spec_for(name: str, backend: str) -> ToolSpec:
-    """Return a tool's metadata as the agent of a backend is told it (R-32: Hindsight has no ``memory://``)."""
+    """Return a tool's metadata as the agent of a backend is told it: Hindsight has no ``memory://``."""
     spec = SPECS[name]
     if name == "recall" and backend == "hindsight":
         return ToolSpec(spec.name, spec.label, spec.summary, _RECALL_USE, spec.parameters)
@@ -137,7 +137,7 @@ def spec_for(name: str, backend: str) -> ToolSpec:
 
 
 def available(name: str, backend: str | None, *, api_url: str | None = None) -> bool:
-    """Say whether a tool exists for a value of ``memory.backend``, and an address where it is asked (R-02, M-01)."""
+    """Say whether a tool exists for a value of ``memory.backend``, and an address where it is asked."""
     there = registry.names() if (own := SPECS[name].backends) is None else own
     return backend in there and not (backend == "hindsight" and api_url == "")
 
@@ -152,9 +152,9 @@ def select_tools(requested: Sequence[str] | None, *, backend: str, restricted: b
     backend
         The value of ``memory.backend``.
     restricted
-        A restricted list comes back unchanged (R-03).
+        A restricted list comes back unchanged.
     xdev
-        Whether discoverable tools that nobody named are listed as ``xd://<name>`` (R-04).
+        Whether discoverable tools that nobody named are listed as ``xd://<name>``.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def check_input(spec: ToolSpec, given: Mapping[str, Any]) -> None:
     Raises
     ------
     ToolInputError
-        Names the first field that is unknown, missing or of the wrong type (R-05, T-02, F-01).
+        Names the first field that is unknown, missing or of the wrong type.
     """
     _check(spec.name, "", spec.parameters, given)
 
@@ -247,7 +247,7 @@ class ToolHost(Protocol):
     clock: Clock
 
     def live_backend(self) -> Backend:
-        """Return the session's backend, or raise that it is not there (R-16, R-17, T-09)."""
+        """Return the session's backend, or raise that it is not there."""
         ...
 
     def check_not_paused(self) -> None:
@@ -286,7 +286,7 @@ class Tool:
 
 
 def create_tool(name: str, host: ToolHost, *, backend: str, api_url: str | None = None) -> Tool | None:
-    """Return a tool bound to a session, or ``None`` when the backend does not have it (R-02)."""
+    """Return a tool bound to a session, or ``None`` when the backend does not have it."""
     if not available(name, backend, api_url=api_url):
         return None
     calls: Mapping[str, Callable[..., ToolResult]] = {
@@ -369,7 +369,7 @@ def typed_items(typed: str, flags: Mapping[str, Any]) -> list[RetainItem]:
 
 
 def run_recall(host: ToolHost, request: RecallRequest, *, backend: Backend | None = None) -> ToolResult:
-    """Search memory: the recall tool (R-06, R-14, R-15); ``backend`` is for faces that ask another one."""
+    """Search memory: the recall tool; ``backend`` is for faces that ask another one."""
     backend = backend or host.live_backend()
     with _logged("recall", backend):
         answer = backend.recall(request)
@@ -384,7 +384,7 @@ def run_recall(host: ToolHost, request: RecallRequest, *, backend: Backend | Non
 def run_reflect(
     host: ToolHost, query: str, context: str | None = None, *, backend: Backend | None = None, count: bool = True
 ) -> ToolResult:
-    """Answer a question from memory: the reflect tool (F-02 to F-05)."""
+    """Answer a question from memory: the reflect tool."""
     backend = backend or host.live_backend()
     with _logged("reflect", backend):
         answer = backend.reflect(query, context, count=count)
@@ -415,7 +415,7 @@ def check_size(items: Sequence[RetainItem], *, yes: bool) -> list[str]:
 def run_retain(host: ToolHost, items: Sequence[RetainItem]) -> ToolResult:
     """Store items: the retain tool.
 
-    The text counts the request, whatever became of the items (T-04 to T-06); the receipt knows.
+    The text counts the request, even if some items fail; the receipt knows.
     """
     backend = host.live_backend()
     host.check_not_paused()

@@ -86,7 +86,7 @@ class Edited:
 
     @property
     def text(self) -> str:
-        """The tool's exact sentence (M-04)."""
+        """The tool's exact sentence."""
         if self.bank is None or self.store is None:
             return text.not_found_text(self.id)
         if self.status == "not_editable":
@@ -97,14 +97,14 @@ class Edited:
 
     @property
     def details(self) -> dict[str, str]:
-        """The tool's details: ``status``, and ``bank`` and ``store`` where they are known (M-04)."""
+        """The tool's details: ``status``, and ``bank`` and ``store`` where they are known."""
         known = {"status": self.status, "bank": self.bank, "store": self.store}
         return {name: value for name, value in known.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """What a clear did (A-11): the bank files that are empty now, the copies made first, and what it did not touch."""
+    """What a clear did: the bank files that are empty now, the copies made first, and what it did not touch."""
 
     emptied: tuple[Path, ...] = ()
     copies: tuple[Path, ...] = ()
@@ -157,7 +157,7 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class FirstTurn:
-    """The block for a session's first turn, prepared but not yet taken as done (A-03, A-05)."""
+    """The block for a session's first turn, prepared but not yet taken as done."""
 
     context: str | None
     take: Callable[[], bool]
@@ -308,18 +308,18 @@ class Backend:
         return text.memory_page(self.memory(id, bank))
 
     def read(self, url: str) -> str:
-        """Return what ``memory://<id>`` shows (M-05)."""
+        """Return what ``memory://<id>`` shows."""
         memory_id = text.address_id(url)
         if not self.addressable or memory_id in ("", "root"):
             raise MemoryToolkitError(text.unreadable(url, self.name), hint="%memory browse lists ids")
         return self.page(memory_id)
 
     def edit(self, edit: Edit) -> ToolResult:  # noqa: ARG002
-        """Carry out the ``memory_edit`` tool (M-02 to M-04)."""
+        """Carry out the ``memory_edit`` tool."""
         raise self.refusal("memory_edit")
 
     def change(self, edit: Edit) -> Edited:  # noqa: ARG002
-        """Edit with the safeguards of a user's command (M-06); the answer can be given to :meth:`undo`."""
+        """Edit with the safeguards of a user's command; the answer can be given to :meth:`undo`."""
         raise self.refusal("editing")
 
     def undo(self, done: Edited, *, force: bool = False) -> bool:  # noqa: ARG002
@@ -364,7 +364,7 @@ class Backend:
         return []
 
     def clear(self, *, rescued: Sequence[str] = (), backup: bool = True) -> Cleared:  # noqa: ARG002
-        """Clear the session's memory (A-11); a sub-agent's session, or a read-only one, clears nothing."""
+        """Clear the session's memory; a sub-agent's session, or a read-only one, clears nothing."""
         if self.movable:
             raise self.refusal("clearing")
         raise MemoryToolkitError(
@@ -373,7 +373,7 @@ class Backend:
         )
 
     def child(self, session_id: str, cwd: str) -> Backend | None:  # noqa: ARG002
-        """Return the backend of a sub-agent's session on this one's banks (S-12); ``None`` where there is none."""
+        """Return the backend of a sub-agent's session on this one's banks; ``None`` where there is none."""
         return None
 
     # ---- what is pending for a server
@@ -407,15 +407,15 @@ class Backend:
         raise self.no_vectors()
 
     def stats(self) -> str:
-        """Return the stats table (M-08)."""
+        """Return the stats table."""
         raise self.refusal("statistics")
 
     def diagnose(self) -> str:
-        """Return the diagnostics table (M-08)."""
+        """Return the diagnostics table."""
         raise self.refusal("diagnostics")
 
     def search(self, query: str, limit: float | None = None) -> Mapping[str, Any] | None:  # noqa: ARG002
-        """Return what the agent's search command answers (M-07); ``None`` where it has no such command."""
+        """Return what the agent's search command answers; ``None`` where it has no such command."""
         return None
 
     def save(
@@ -427,11 +427,11 @@ class Backend:
         source: str | None = None,  # noqa: ARG002
         veracity: str | None = None,  # noqa: ARG002
     ) -> Mapping[str, Any] | None:
-        """Store one memory as the agent's save command does (M-07); ``None`` where it has no such command."""
+        """Store one memory as the agent's save command does; ``None`` where it has no such command."""
         return None
 
     def describe(self) -> Mapping[str, Any] | None:
-        """Return the answer of the agent's status command (M-08); ``None`` where it has no such command."""
+        """Return the answer of the agent's status command; ``None`` where it has no such command."""
         return None
 
     # ---- the session's turns
@@ -467,7 +467,7 @@ class Backend:
         return None
 
     def enqueue(self, messages: Sequence[Message]) -> None:
-        """Force retention and consolidation (A-12)."""
+        """Force retention and consolidation."""
 
     def finish(self, messages: Sequence[Message]) -> None:  # noqa: ARG002
         """End the session: store what its end stores, and close."""

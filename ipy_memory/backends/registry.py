@@ -39,7 +39,7 @@ _ENTRIES: dict[str, Entry] = {
 
 
 def names() -> tuple[str, ...]:
-    """Return the values of ``memory.backend`` for which the tools exist (R-02)."""
+    """Return the values of ``memory.backend`` for which the tools exist."""
     return tuple(_ENTRIES)
 
 

@@ -1,4 +1,4 @@
-"""All banks under the database folder: what is in each, and whether and why it is read (L-05). Reads only."""
+"""All banks under the database folder: what is in each, and whether and why it is read. Reads only."""
 
 from __future__ import annotations
 

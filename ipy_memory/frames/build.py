@@ -103,7 +103,7 @@ def hits_frame(
     notes: Sequence[str] = (),
     tz: tzinfo | None = None,
 ) -> DataFrame:
-    """Return hits as a frame: the same columns and dtypes whether empty or not (N-02, R-12).
+    """Return hits as a frame: the same columns and dtypes whether empty or not.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def retain_frame(
     attrs: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
 ) -> DataFrame:
-    """Return what became of the items of a retain, one row an item, as they were stored (N-03, T-10)."""
+    """Return what became of the items of a retain, one row an item, as they were stored."""
     ids: Sequence[str | None] = receipt.ids if receipt and len(receipt.ids) == len(items) else [None] * len(items)
     frame = table(
         {

@@ -112,7 +112,7 @@ def _take_sequence(left: list[str], at: int) -> str:
 
 
 def compare(ours: str, theirs: str) -> int:
-    """Return -1, 0 or 1: the order of two texts (R-20)."""
+    """Return -1, 0 or 1: the order of two texts."""
     if ours == theirs:
         return 0
     left, right = key(ours), key(theirs)

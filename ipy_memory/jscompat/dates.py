@@ -60,7 +60,7 @@ def iso_date(ms: float) -> str:
 
 
 def minute_stamp(ms: float) -> str:
-    """Return ``YYYY-MM-DD HH:MM`` in UTC, cut to the minute (R-07)."""
+    """Return ``YYYY-MM-DD HH:MM`` in UTC, cut to the minute."""
     return iso(ms)[:16].replace("T", " ")
 
 

@@ -131,7 +131,7 @@ def cut(text: str, start: int, end: int | None = None) -> str:
 
 
 def clip(text: str, limit: int, mark: str = "…") -> str:
-    """Return ``text`` cut to ``limit`` units, the last of which is the mark when something was cut (R-11)."""
+    """Return ``text`` cut to ``limit`` units, the last of which is the mark when something was cut."""
     return text if units(text) <= limit else cut(text, 0, limit - 1) + mark
 
 
@@ -205,7 +205,7 @@ def clamp01(value: float) -> float:
 
 
 def to_fixed(value: float) -> str:
-    """Return ``value.toFixed(1)``: the exact binary value, ties away from zero (R-10)."""
+    """Return ``value.toFixed(1)``: the exact binary value, ties away from zero."""
     if not math.isfinite(value):
         return number_text(value)
     if abs(value) >= 1e21:
@@ -324,7 +324,7 @@ _LANES = _SECRET[1:]
 
 
 def wyhash(data: bytes) -> int:
-    """Return the unsigned 64-bit hash of some bytes (S-09)."""
+    """Return the unsigned 64-bit hash of some bytes."""
     size = len(data)
     state = _mix(_SECRET[0], _SECRET[1])
     if size <= 16:

@@ -1,6 +1,6 @@
 r"""Everything that reaches into IPython beyond its documented hooks: the part that a new release may break.
 
-Input transformers hand our magics their text as it was typed (N-07), a handler shows groups of errors in one line, and
+Input transformers hand our magics their text as it was typed, a handler shows groups of errors in one line, and
 loading and unloading register, replace and put back magics.
 
 IPython itself reads ``%recall what is it?`` as a call for help, joins a line that ends in ``\`` with the next, drops

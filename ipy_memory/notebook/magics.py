@@ -1,4 +1,4 @@
-"""``%recall``, ``%retain``, ``%reflect`` and ``%memory``; loading and unloading (N-01, N-06)."""
+"""``%recall``, ``%retain``, ``%reflect`` and ``%memory``; loading and unloading."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class MemoryMagics(Magics):
 
     @observe("scope", "cwd")
     def _place_changed(self, change: Mapping[str, Any]) -> None:
-        """Let the session go on in the new scope or folder; what waits goes to the old bank first (S-13)."""
+        """Let the session go on in the new scope or folder; what waits goes to the old bank first."""
         if self._session is None:
             return
         if not change["new"]:
@@ -291,7 +291,7 @@ class MemoryMagics(Magics):
             self._show(self._held)
 
     def show_notices(self) -> None:
-        """Show what the person should know and has not been shown yet (Q-09)."""
+        """Show what the person should know and has not been shown yet."""
         self._show(self._held)
         if self._session is not None:
             self._show(self._session.notices)
@@ -448,7 +448,7 @@ class MemoryMagics(Magics):
 
 
 def load(shell: InteractiveShell) -> None:
-    """Add the magics to a shell; what an earlier load has left is taken out first (N-06)."""
+    """Add the magics to a shell; what an earlier load has left is taken out first."""
     unload(shell)
     magics = MemoryMagics(shell)
     magics.replaced = ipython_compat.replaced_magics(shell)

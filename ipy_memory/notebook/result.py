@@ -117,7 +117,7 @@ class _ShownFrame(SafeFrame):
 
 
 class RecallFrame(_ShownFrame):
-    """The hits of a recall: a DataFrame that shows as the exact text the agent sees (N-02)."""
+    """The hits of a recall: a DataFrame that shows as the exact text the agent sees."""
 
     def _html_table(self) -> str:
         shown = [
@@ -134,7 +134,7 @@ class RecallFrame(_ShownFrame):
 
 
 class RetainFrame(_ShownFrame):
-    """What became of the items of a retain: a DataFrame that shows as the exact text (N-03)."""
+    """What became of the items of a retain: a DataFrame that shows as the exact text."""
 
     def _html_table(self) -> str:
         return _filled_table(_RETAIN_TABLE, self._beginning())
@@ -239,7 +239,7 @@ class TextResult:
 
 
 class ReflectResult(TextResult):
-    """The answer of a reflect: shows as the exact text; ``frame`` holds the hits it was made from (N-03)."""
+    """The answer of a reflect: shows as the exact text; ``frame`` holds the hits it was made from."""
 
     def __init__(self, result: ToolResult, frame: DataFrame) -> None:
         super().__init__(result.text, frame=frame, notes=result.notes, attrs=result.attrs)

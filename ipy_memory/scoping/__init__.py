@@ -7,7 +7,7 @@ from ipy_memory.settings.table import SCOPINGS
 
 
 def check_scoping(scoping: str) -> str:
-    """Return a scoping mode, or raise :class:`SettingsError` naming the valid ones (S-11)."""
+    """Return a scoping mode, or raise :class:`SettingsError` naming the valid ones."""
     if scoping not in SCOPINGS:
         raise SettingsError("unknown scoping mode", hint=f"one of {', '.join(SCOPINGS)}")
     return scoping

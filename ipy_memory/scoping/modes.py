@@ -37,7 +37,7 @@ class BankScope:
 
 
 def bank_scope(configured: str | None, cwd: str, scoping: str, *, process_cwd: str | None = None) -> BankScope:
-    """Return the banks of a directory under a scoping mode (S-06 to S-10)."""
+    """Return the banks of a directory under a scoping mode."""
     check_scoping(scoping)
     shared = sanitise(configured) or DEFAULT_BANK
     if scoping == "global":
@@ -53,20 +53,20 @@ def mnemopi_scope(config: MnemopiConfig, cwd: str) -> BankScope:
 
 
 def project_bank(configured: str | None, cwd: str, *, process_cwd: str | None = None) -> str:
-    """Return the bank of a directory, named by the absolute path alone (S-09, S-10)."""
+    """Return the bank of a directory, named by the absolute path alone."""
     segment = project_segment(resolve_path(cwd, process_cwd))
     base = sanitise(configured)
     return _limit(f"{base}-{segment}") if base else segment
 
 
 def project_segment(root: str) -> str:
-    """Return ``<sanitised last part>-<hash of the whole path>`` (S-09)."""
+    """Return ``<sanitised last part>-<hash of the whole path>``."""
     name = sanitise(posixpath.basename(root.rstrip("/"))) or DEFAULT_BANK
     return _limit(f"{name}-{hash36(root)}")
 
 
 def sanitise(value: str | None) -> str | None:
-    """Return a text as a bank name of at most 64 characters, or ``None`` where nothing is left (S-10)."""
+    """Return a text as a bank name of at most 64 characters, or ``None`` where nothing is left."""
     name = _OUTSIDE.sub("-", trim(value or "")).strip("-")
     return _limit(name) if name else None
 
@@ -84,7 +84,7 @@ def check_bank_name(name: str) -> str:
 
 
 def bank_path(db_path: str | Path, name: str, shared: str = DEFAULT_BANK, *, follow: bool = False) -> Path:
-    """Return the file of a bank; nothing is made and nothing is opened (C-07).
+    """Return the file of a bank; nothing is made and nothing is opened.
 
     The shared bank is the configured file itself, ``default`` (or no name) the file ``mnemopi.db`` beside it,
     any other bank lies in its own folder under ``banks``. A name that would lead elsewhere is refused, also one that
@@ -143,7 +143,7 @@ class HindsightScope:
 
 
 def hindsight_scope(config: HindsightConfig, cwd: str, *, process_cwd: str | None = None) -> HindsightScope:
-    """Return the bank and tags of a directory (S-01 to S-05)."""
+    """Return the bank and tags of a directory."""
     scoping = check_scoping(config.scoping)
     base = "-".join(filter(None, (trim(config.bank_id_prefix), trim(config.bank_id or "") or DEFAULT_HINDSIGHT_BANK)))
     if scoping == "global":

@@ -20,7 +20,7 @@ def resolve_path(cwd: str, process_cwd: str | None = None) -> str:
 
 
 def project_label(cwd: str, process_cwd: str | None = None) -> str:
-    """Return the name of the project that a directory belongs to, in lower case (S-05).
+    """Return the name of the project that a directory belongs to, in lower case.
 
     The name is that of the primary checkout of the repository around the directory: linked worktrees share
     it, a bare repository's worktrees bear the repository's own name. Outside a repository it is the

@@ -73,7 +73,7 @@ class MemorySession(Conversation):
     messages : list of Message
         The conversation so far, kept by :meth:`turn`. A host that resumes a session puts the earlier part in.
     failures : list of Failure
-        Items of earlier retains that were not stored (T-06).
+        Items of earlier retains that were not stored.
     notices : Notices
         What the user should be told, oldest first; whoever shows a notice takes it out.
     show_at_once : callable or None
@@ -130,7 +130,7 @@ class MemorySession(Conversation):
 
     @property
     def chosen(self) -> str:
-        """The value of ``memory.backend``, read at each call (T-09)."""
+        """The value of ``memory.backend``, read at each call."""
         return str(self.settings.get("memory.backend"))
 
     @property
@@ -147,7 +147,7 @@ class MemorySession(Conversation):
         NoBackendError
             No supported backend is chosen.
         NotInitialisedError
-            The chosen backend has no state in this session (R-16, R-17).
+            The chosen backend has no state in this session.
         """
         chosen = self.chosen
         if chosen not in registry.names():
@@ -193,7 +193,7 @@ class MemorySession(Conversation):
 
     @property
     def tools(self) -> Mapping[str, Tool]:
-        """The tools that exist for the chosen backend, by name (R-02)."""
+        """The tools that exist for the chosen backend, by name."""
         url = str(self.settings.get("hindsight.apiUrl") or "").strip()
         made = {name: create_tool(name, self, backend=self.chosen, api_url=url) for name in SPECS}
         return {name: tool for name, tool in made.items() if tool is not None}
@@ -220,7 +220,7 @@ class MemorySession(Conversation):
         limit
             The most hits to give; the configured limit by default.
         touch
-            Whether recall counts are updated, as the agent's own tool does (R-34).
+            Whether recall counts are updated, as the agent's own tool does.
         bank
             Ask this one bank, read-only, instead of the scope.
         ranking
@@ -231,7 +231,7 @@ class MemorySession(Conversation):
         as_of
             Answer as at this earlier date or time, from what the banks held then; from private copies.
         cancel
-            Set it from elsewhere to stop the work (R-25).
+            Set it from elsewhere to stop the work.
         traces
             Receives the local engine's account of each call, for :func:`ipy_memory.explore.explain.explain`.
 
@@ -277,7 +277,7 @@ class MemorySession(Conversation):
         Raises
         ------
         NotStoredError
-            Anything was not stored; what could be stored is (T-06).
+            Anything was not stored; what could be stored is.
         """
         wanted = given_items(items, context)
         result = run_retain(self, wanted)
@@ -291,14 +291,14 @@ class MemorySession(Conversation):
         return self._noted(result)
 
     def edit_memory(self, **given: Any) -> ToolResult:
-        """Carry out the ``memory_edit`` tool: ``op``, ``id`` and what the operation needs (M-02 to M-04)."""
+        """Carry out the ``memory_edit`` tool: ``op``, ``id`` and what the operation needs."""
         check_input(MEMORY_EDIT, given)
         return self.live_backend().edit(Edit(**given))
 
     # ---- one memory
 
     def change(self, op: Operation, id: str, **how: Any) -> Edited:  # noqa: A002  the name that recall shows
-        """Edit one memory with the safeguards of a user's command (M-06).
+        """Edit one memory with the safeguards of a user's command.
 
         Parameters
         ----------
@@ -395,7 +395,7 @@ class MemorySession(Conversation):
         return why(self, id, query, limit=limit)
 
     def read(self, address: str) -> str:
-        """Return what ``memory://<id>`` shows (R-13, M-05); a bare id is taken as its address."""
+        """Return what ``memory://<id>`` shows; a bare id is taken as its address."""
         url = address if text.is_address(address) else f"memory://{address}"
         if (backend := self.active_backend) is not None and backend.addressable:
             return backend.read(url)
@@ -411,7 +411,7 @@ class MemorySession(Conversation):
         return backend.page(id_, bank)
 
     def child(self, *, session_id: str | None = None, cwd: str | None = None) -> MemorySession:
-        """Return the session of a sub-agent: this session's banks, scope and queue under its own id (S-12)."""
+        """Return the session of a sub-agent: this session's banks, scope and queue under its own id."""
         child = MemorySession(
             self.settings,
             cwd=cwd or self.cwd,
@@ -430,23 +430,23 @@ class MemorySession(Conversation):
     # ---- the agent's memory command, reports, vectors
 
     def search(self, query: str, limit: float | None = None) -> Mapping[str, Any]:
-        """Search as the agent's memory command does: at most 50 items, 10 by default (M-07)."""
+        """Search as the agent's memory command does: at most 50 items, 10 by default."""
         return reports.search(self, query, limit)
 
     def save(self, content: str, **options: Any) -> Mapping[str, Any]:
-        """Store one memory as the agent's memory command does (M-07)."""
+        """Store one memory as the agent's memory command does."""
         return reports.save(self, content, **options)
 
     def describe(self) -> Mapping[str, Any]:
-        """Return the answer of the agent's memory status command (M-08)."""
+        """Return the answer of the agent's memory status command."""
         return reports.describe(self)
 
     def stats(self) -> str:
-        """Return the table of counts of the banks in scope (M-08); reads only."""
+        """Return the table of counts of the banks in scope; reads only."""
         return self._report().stats()
 
     def diagnose(self) -> str:
-        """Return the table of checks of the banks in scope (M-08); reads only."""
+        """Return the table of checks of the banks in scope; reads only."""
         return self._report().diagnose()
 
     def _report(self) -> Backend:
@@ -565,7 +565,7 @@ class MemorySession(Conversation):
         return self._clearable().clear_files(rescued=rescued)
 
     def clear(self, *, rescued: Sequence[str] = (), backup: bool = True) -> Cleared:
-        """Clear the session's memory (A-11).
+        """Clear the session's memory.
 
         Local banks in scope are emptied, rescued ones only if named; their files stay, so that another process that
         has one open loses nothing that it stores later. Of a Hindsight session the local state is dropped; the
@@ -596,7 +596,7 @@ class MemorySession(Conversation):
         return None if self.backend is None else self.backend.flush()
 
     def finish(self, messages: Sequence[Message]) -> None:
-        """End a session whose conversation the caller keeps: store what its end stores (A-13), and close."""
+        """End a session whose conversation the caller keeps: store what its end stores, and close."""
         try:
             if self.backend is not None:
                 self.backend.finish(() if self.paused else self._kept(messages))
@@ -607,6 +607,6 @@ class MemorySession(Conversation):
         """Finish pending work and release all resources. Idempotent.
 
         Of the conversation that :meth:`turn` keeps, what is not yet retained is stored first where the backend
-        does so at a session's end (A-13).
+        does so at a session's end.
         """
         self.finish(self.messages)

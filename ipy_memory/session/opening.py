@@ -53,7 +53,7 @@ def open_session(
     database
         The shared Mnemopi bank's file; by default the setting ``mnemopi.dbPath``.
     settings
-        Settings by dotted name; they win over files and environment (C-02).
+        Settings by dotted name; they win over files and environment.
     agent_dir
         The agent's folder; by default ``PI_CODING_AGENT_DIR``, else ``~/.omp/agent``.
     env

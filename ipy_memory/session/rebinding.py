@@ -48,7 +48,7 @@ def read_settings(session: MemorySession, folder: str) -> Settings:
 
 
 def change_settings(session: MemorySession, changes: Mapping[str, object]) -> None:
-    """Change settings while the session lives; ``None`` undoes a change (C-02, S-13).
+    """Change settings while the session lives; ``None`` undoes a change.
 
     They take effect at the next call. What is said while automatic retention is off is never retained by itself.
 

@@ -1,4 +1,4 @@
-"""What a session says of itself: its status in rows, and the answers of the agent's memory command (M-07, M-08)."""
+"""What a session says of itself: its status in rows, and the answers of the agent's memory command."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ class Conversation:
         self.end_turn()
 
     def start(self) -> None:
-        """Begin the agent session: what must happen before its first turn (A-13, B-06)."""
+        """Begin the agent session: what must happen before its first turn."""
         if self.paused:
             return
         if backend := self.active_backend:
@@ -213,7 +213,7 @@ class Conversation:
         self.begun = True
 
     def start_quietly(self) -> None:
-        """Begin the session unless it has begun; a failure is logged and tried again next time (A-04)."""
+        """Begin the session unless it has begun; a failure is logged and tried again next time."""
         if not self.begun:
             try:
                 self.start()
@@ -223,7 +223,7 @@ class Conversation:
                 )
 
     def first_turn(self, prompt: str, messages: Sequence[Message] | None = None) -> FirstTurn | None:
-        """Recall for the session's first prompt; ``None`` when there is nothing to add (A-01 to A-05).
+        """Recall for the session's first prompt; ``None`` when there is nothing to add.
 
         The result's ``context`` is the block; its ``commit()`` makes it part of the instructions.
         """
@@ -231,7 +231,7 @@ class Conversation:
         return None if backend is None else backend.prepare_first_turn(prompt, self._log(messages))
 
     def end_turn(self, messages: Sequence[Message] | None = None) -> None:
-        """Send what waits and retain what is due, at the end of a turn; never raises (A-04)."""
+        """Send what waits and retain what is due, at the end of a turn; never raises."""
         log = self._log(messages)
         self.pauses.listen(log)
         if (backend := self.active_backend) and not self.paused:
@@ -248,7 +248,7 @@ class Conversation:
         return None if self.backend is None else self.backend.unretained
 
     def enqueue(self, messages: Sequence[Message] | None = None) -> None:
-        """Force retention and consolidation (A-12); refused while memory is paused."""
+        """Force retention and consolidation; refused while memory is paused."""
         self.check_not_paused()
         if backend := self.active_backend:
             backend.enqueue(self._kept(messages))

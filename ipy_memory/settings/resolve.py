@@ -199,7 +199,7 @@ class Settings:
         Raises
         ------
         SettingsError
-            If a name is unknown or a value is none the setting can have (S-11).
+            If a name is unknown or a value is none the setting can have.
         """
         session = dict(self.session)
         for name, given in overrides.items():
@@ -308,7 +308,7 @@ def load_settings(
 
 
 def agent_directory(env: Mapping[str, str]) -> str:
-    """Return the agent's directory: ``PI_CODING_AGENT_DIR`` (``~`` is the home), else ``~/.omp/agent`` (C-07)."""
+    """Return the agent's directory: ``PI_CODING_AGENT_DIR`` (``~`` is the home), else ``~/.omp/agent``."""
     home = env.get("HOME") or str(Path.home())
     named = trim(env.get("PI_CODING_AGENT_DIR", "")) or "~/.omp/agent"
     return str(Path(home + named[1:] if named == "~" or named.startswith("~/") else named).absolute())
@@ -350,7 +350,7 @@ class HindsightConfig:
 
     @property
     def configured(self) -> bool:
-        """Return whether there is a server to talk to (R-02)."""
+        """Return whether there is a server to talk to."""
         return bool(self.api_url)
 
 
@@ -387,13 +387,13 @@ class MnemopiConfig:
 
 
 def hindsight_config(settings: Settings) -> HindsightConfig:
-    """Return the Hindsight side of the settings; numbers are as given, not held to any range (C-09)."""
+    """Return the Hindsight side of the settings; numbers are as given, not held to any range."""
     blanks = {name: settings.get(f"hindsight.{_camel(name)}") or "" for name in ("bank_id_prefix", "bank_mission")}
     return HindsightConfig(**(_section(HindsightConfig, "hindsight", settings) | blanks))
 
 
 def mnemopi_config(settings: Settings, agent_dir: str | Path, cwd: str = "") -> MnemopiConfig:
-    """Return the local engine's side of the settings (C-05, C-07).
+    """Return the local engine's side of the settings.
 
     A relative database path is one of the folder in which the agent works, ``cwd``.
     """

@@ -559,7 +559,7 @@ _ROWS = (
 )
 
 SETTINGS: dict[str, Setting] = {row.name: row for row in _ROWS}
-"""Name -> setting, in the order in which they are shown (C-01, C-03 to C-05, C-08 to C-10)."""
+"""Name -> setting, in the order in which they are shown."""
 
 
 def allow_backend(name: str, *, allowed: bool = True) -> None:

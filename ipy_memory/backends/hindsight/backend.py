@@ -70,16 +70,16 @@ class HindsightBackend(Backend):
     transport
         Another way to the network (tests).
     notify
-        Told of batches that were not sent (Q-09).
+        Told of batches that were not sent.
     outgoing
         Called with each query and context before it is sent.
     started
-        The time stamp of the session's header, under which transcripts are stored (A-06).
+        The time stamp of the session's header, under which transcripts are stored.
     resumed
         Whether another process began this session: its document then gets a name of its own, so that a shorter
         transcript never replaces a longer one.
     owned
-        Whether the session still uses this state (Q-06).
+        Whether the session still uses this state.
     """
 
     name, title, detaches = "hindsight", "Hindsight", True
@@ -176,12 +176,12 @@ class HindsightBackend(Backend):
     # ---- the tools' verbs
 
     def recall(self, request: RecallRequest) -> Answer:
-        """Return the server's hits in its order (R-23 to R-28); ``limit`` cuts them here."""
+        """Return the server's hits in its order; ``limit`` cuts them here."""
         stop = None if request.cancel is None else request.cancel.is_set
         return self._remembered(self.service.recall(request.query, stop, limit=request.limit))
 
     def reflect(self, query: str, context: str | None = None, *, count: bool = True) -> Answer:  # noqa: ARG002
-        """Return the server's synthesis (F-04)."""
+        """Return the server's synthesis."""
         return self._remembered(self.service.reflect(query, context))
 
     def _remembered(self, answer: Answer) -> Answer:
@@ -196,7 +196,7 @@ class HindsightBackend(Backend):
         return OneBank(self, name)
 
     def retain(self, items: Sequence[RetainItem]) -> Receipt:
-        """Queue items (T-04); credentials are taken out before (T-10)."""
+        """Queue items; credentials are taken out before."""
         return self.queue_items(items, self.session_id)
 
     def queue_items(self, items: Sequence[RetainItem], session_id: str) -> Receipt:
@@ -222,7 +222,7 @@ class HindsightBackend(Backend):
         )
 
     def bullet(self, hit: Hit) -> str:
-        """Return the exact entry of a hit (R-08)."""
+        """Return the exact entry of a hit."""
         return text.hindsight_bullet(hit)
 
     def flush(self) -> FlushReport:
@@ -280,19 +280,19 @@ class HindsightBackend(Backend):
     # ---- a session's life
 
     def start(self) -> None:
-        """Load the mental models in the background (B-06)."""
+        """Load the mental models in the background."""
         self.models.start()
 
     def context(self, recalled: str | None = None) -> str:
-        """Return the cached blocks, mental models first (B-05)."""
+        """Return the cached blocks, mental models first."""
         return "\n\n".join(filter(None, (self.models.block, recalled or self.last_recall_snippet)))
 
     def instructions(self, recalled: str | None = None) -> str:
-        """Return the developer instructions with the cached blocks (B-05)."""
+        """Return the developer instructions with the cached blocks."""
         return prompts.instructions(self.context(recalled))
 
     def recall_block(self, query: str) -> tuple[bool, str | None]:
-        """Recall for the instructions: whether it worked, and the block of what was found (A-03, A-04)."""
+        """Recall for the instructions: whether it worked, and the block of what was found."""
         try:
             hits = self.service.recall(query).hits
         except MemoryToolkitError as error:
@@ -303,7 +303,7 @@ class HindsightBackend(Backend):
         return True, prompts.memories_block(self.config.recall_prompt_preamble, hits, self._clock.now_ms())
 
     def prepare_first_turn(self, prompt: str, messages: Sequence[Message]) -> FirstTurn | None:
-        """Recall for the first turn; ``None`` when it is done, switched off, blank or failing (A-01 to A-03)."""
+        """Recall for the first turn; ``None`` when it is done, switched off, blank or failing."""
         latest = js.trim(prompt)
         if self._first_turn is None or not self.config.auto_recall or not latest:
             return None
@@ -313,7 +313,7 @@ class HindsightBackend(Backend):
         return FirstTurn(block, lambda: self.take_first_recall(turn, block)) if worked else None
 
     def take_first_recall(self, turn: object, block: str | None) -> bool:
-        """Make a prepared recall the session's, unless another was taken or the state was rebuilt since (A-05)."""
+        """Make a prepared recall the session's, unless another was taken or the state was rebuilt since."""
         if turn is not self._first_turn:
             return False
         self.last_recall_snippet = block
@@ -336,7 +336,7 @@ class HindsightBackend(Backend):
         return self.retention.failure
 
     def end_turn(self, messages: Sequence[Message]) -> None:
-        """Send the queue, retain when it is time, refresh old models (A-06, B-04, Q-10)."""
+        """Send the queue, retain when it is time, refresh old models."""
         self.flush()
         self.retention.end_turn(messages, self.session_id)
         self.models.refresh_if_old()
@@ -346,7 +346,7 @@ class HindsightBackend(Backend):
         self.retention.force(messages, self.session_id)
 
     def enqueue(self, messages: Sequence[Message]) -> None:
-        """Send the queue, then retain the whole log (A-12)."""
+        """Send the queue, then retain the whole log."""
         self.flush()
         self.force_retain(messages)
 
@@ -415,7 +415,7 @@ class HindsightBackend(Backend):
         return Cleared(warning=prompts.cleared_notice(self.retain_bank))
 
     def child(self, session_id: str, cwd: str) -> HindsightAlias:
-        """Return the state of a sub-agent's session: this one under another session id (S-12)."""
+        """Return the state of a sub-agent's session: this one under another session id."""
         return HindsightAlias(self, session_id, cwd)
 
     def no_vectors(self) -> NotSupportedError:
@@ -462,7 +462,7 @@ def _connection(config: HindsightConfig) -> tuple[str | None, ...]:
 
 
 def _named(config: HindsightConfig) -> tuple[str | None, str, str]:
-    """Return what decides the bank's name (S-13)."""
+    """Return what decides the bank's name."""
     return config.bank_id, config.bank_id_prefix, config.scoping
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ipy_memory.settings.resolve import HindsightConfig
 
 MAX_KNOWN_BANKS = 10_000
-"""So many banks are remembered as made; past it the older half is forgotten (B-02)."""
+"""So many banks are remembered as made; past it the older half is forgotten."""
 
 LONG_ITEM_BYTES = 10_000
 """A server works in portions of 10,000 tokens; of a longer item without a document id it keeps only the first."""
@@ -67,9 +67,9 @@ class Service:
     Parameters
     ----------
     config, scope
-        As they were when the session began (S-13).
+        As they were when the session began.
     known
-        Banks that need no PUT any more; shared with whoever shares the server (B-01).
+        Banks that need no PUT any more; shared with whoever shares the server.
     tz
         The local zone, in which instants are written; the system's where it is ``None``.
     transport
@@ -113,7 +113,7 @@ class Service:
         return f"bank {self.bank} at {self.client.origin}"
 
     def ensure_bank(self, limit_ms: float | None = None) -> None:
-        """Make the bank if that is not known to be done; a failure is passed over and tried again next time (B-01)."""
+        """Make the bank if that is not known to be done; a failure is passed over and tried again next time."""
         if self.bank in self.known:
             return
         try:
@@ -129,7 +129,7 @@ class Service:
             self.known.add(self.bank)
 
     def recall(self, query: str, stop: Callable[[], bool] | None = None, *, limit: int | None = None) -> Answer:
-        """Return the hits for a query in the server's order, and notes on them (R-23); ``limit`` cuts them here."""
+        """Return the hits for a query in the server's order, and notes on them; ``limit`` cuts them here."""
         answer = self.client.recall(
             self.bank,
             query,
@@ -149,7 +149,7 @@ class Service:
         return self._answer(hits, None, notes)
 
     def reflect(self, query: str, context: str | None, *, ensure: bool = True) -> Answer:
-        """Return the server's synthesis and what it names as its base; no text for none (F-04)."""
+        """Return the server's synthesis and what it names as its base; no text for none."""
         if ensure:
             self.ensure_bank()
         answer = self.client.reflect(

@@ -1,6 +1,6 @@
 """The Hindsight server's HTTP interface: one method an endpoint, one request a call.
 
-Nothing is repeated by itself and nothing is sent beyond what a call was given (E-05).
+Nothing is repeated by itself and nothing is sent beyond what a call was given.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class TimeLimits:
-    """How long each kind of call may take in all, in milliseconds (C-03, C-04, C-10)."""
+    """How long each kind of call may take in all, in milliseconds."""
 
     request_ms: float = 30_000
     recall_ms: float = 30_000
@@ -60,9 +60,9 @@ class HindsightClient:
     Parameters
     ----------
     base_url
-        Where the server is; trailing slashes are dropped (E-04).
+        Where the server is; trailing slashes are dropped.
     token
-        Sent as bearer token, and shown nowhere (E-03).
+        Sent as bearer token, and shown nowhere.
     tz
         The local zone, in which instants are written; the system's where it is ``None``.
     user_agent
@@ -114,7 +114,7 @@ class HindsightClient:
     # ---- memories
 
     def retain(self, bank: str, item: Item, *, async_: bool | None = None) -> Any:
-        """Store one item in a request of its own (A-06)."""
+        """Store one item in a request of its own."""
         return self._retain("retain", bank, [item], {"async": async_}, self.limits.retain_ms)
 
     def retain_batch(
@@ -128,7 +128,7 @@ class HindsightClient:
         operation_id: str | None = None,
         limit_ms: float | None = None,
     ) -> Any:
-        """Store items in one request (Q-08).
+        """Store items in one request.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class HindsightClient:
         tags_match: str | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> Any:
-        """Search a bank (R-23, R-24).
+        """Search a bank.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class HindsightClient:
         tags, tags_match
             Which memories may come back; ``any`` and ``all`` also let those through that have no tag.
         stop
-            Asked now and then whether to give up (R-25).
+            Asked now and then whether to give up.
         """
         self._look_at(query)
         body = _given(
@@ -221,7 +221,7 @@ class HindsightClient:
         tags: Sequence[str] | None = None,
         tags_match: str | None = None,
     ) -> Any:
-        """Ask the server for a synthesis (F-04)."""
+        """Ask the server for a synthesis."""
         self._look_at(query if context is None else f"{query}\n{context}")
         body = _given(query=query, context=context, budget=budget, tags=tags, tags_match=tags_match)
         return self._call("reflect", "POST", bank, "/reflect", body, limit_ms=self.limits.reflect_ms)
@@ -261,7 +261,7 @@ class HindsightClient:
         retain_mission: str | None = None,
         limit_ms: float | None = None,
     ) -> Any:
-        """Create a bank, or set its missions; harmless when it exists (B-01)."""
+        """Create a bank, or set its missions; harmless when it exists."""
         body = _given(reflect_mission=reflect_mission, retain_mission=retain_mission)
         return self._call("createBank", "PUT", bank, "", body, limit_ms=limit_ms)
 

@@ -1,4 +1,4 @@
-"""Mental models: the server's standing summaries of a bank, as the agent shows and seeds them (pure, B-03, B-05)."""
+"""Mental models: the server's standing summaries of a bank, as the agent shows and seeds them (pure)."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _text(value: Any) -> str:
 
 
 def seeds_for(scoping: str, retain_tags: Sequence[str] | None) -> list[Seed]:
-    """Return the seeds of a scope (B-03)."""
+    """Return the seeds of a scope."""
     if scoping == "global":
         return [seed for seed in SEEDS if not seed.of_project]
     tags = tuple(dict.fromkeys(retain_tags or ()))
@@ -149,7 +149,7 @@ def missing_seeds(seeds: Sequence[Seed], present: Sequence[MentalModel]) -> list
 
 
 def shown_models(models: Sequence[MentalModel], recall_tags: Sequence[str] | None) -> list[MentalModel]:
-    """Return the models with content, by name; under tagged scoping without those of other projects (B-05)."""
+    """Return the models with content, by name; under tagged scoping without those of other projects."""
     wanted = set(recall_tags or ())
     visible = [
         model
@@ -287,7 +287,7 @@ class ModelSnapshot:
         self._ready.wait(MENTAL_MODEL_FIRST_TURN_DEADLINE_MS / 1000)
 
     def refresh_if_old(self) -> None:
-        """Load again in the background when the snapshot is older than the interval (B-04)."""
+        """Load again in the background when the snapshot is older than the interval."""
         config = self._service.config
         age = None if self._tried_ms is None else self._clock.now_ms() - self._tried_ms
         if (
@@ -357,7 +357,7 @@ class ModelSnapshot:
                 log.debug("Hindsight: mental model %s could not be made: %s", seed.id, error)
 
     def missing_seeds(self, entries: Callable[[Any], list[Any]] = items_of) -> list[Seed]:
-        """Return the built-in models that the bank does not have yet (B-03); ``entries`` reads the server's list."""
+        """Return the built-in models that the bank does not have yet; ``entries`` reads the server's list."""
         service = self._service
         listed = service.client.list_mental_models(service.bank, detail="metadata")
         wanted = seeds_for(service.config.scoping, service.scope.retain_tags)

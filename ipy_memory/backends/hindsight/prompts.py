@@ -29,7 +29,7 @@ sessions.
 
 
 def memories_block(preamble: str, hits: Sequence[Hit], now_ms: float) -> str:
-    """Return the ``<memories>`` block of an automatic recall (A-03)."""
+    """Return the ``<memories>`` block of an automatic recall."""
     head = f"{preamble}\nCurrent time: {text.current_time(now_ms)} UTC"
     return f"<memories>\n{head}\n\n{text.fenced(bullets(hits))}\n</memories>"
 
@@ -40,7 +40,7 @@ def bullets(hits: Sequence[Hit]) -> str:
 
 
 def instructions(*cached: str | None) -> str:
-    """Return the developer instructions with the cached blocks below (B-05)."""
+    """Return the developer instructions with the cached blocks below."""
     return "\n\n".join([INSTRUCTIONS, *(block for block in cached if block)])
 
 
@@ -80,7 +80,7 @@ def long_items_note(count: int) -> str:
 
 
 def cleared_notice(bank: str) -> str:
-    """Return the warning of ``clear``: the server's bank stays (A-11)."""
+    """Return the warning of ``clear``: the server's bank stays."""
     return (
         f"Local Hindsight state was dropped. The bank {bank} on the server was left as it is: delete it in the "
         "Hindsight UI or with delete_bank if you want its memories gone."

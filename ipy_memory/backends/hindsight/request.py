@@ -1,4 +1,4 @@
-"""One request to a Hindsight server and its answer: paths, key, limits, and errors in exact words (E-01 to E-05)."""
+"""One request to a Hindsight server and its answer: paths, key, limits, and errors in exact words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MISSING_BANK_HINT = "nothing has been retained in this bank yet"
 
 
 class Wire:
-    """A server's address and key; the key is shown nowhere (E-03)."""
+    """A server's address and key; the key is shown nowhere."""
 
     def __init__(self, base_url: str, token: str | None, *, user_agent: str, transport: Transport | None) -> None:
         self._base = base_url.rstrip("/")
@@ -151,7 +151,7 @@ def address(url: str) -> str:
 
 
 def segment(text: str) -> str:
-    """Return an id as one segment of a path (E-04)."""
+    """Return an id as one segment of a path."""
     if text in {".", ".."}:
         raise BankNameError(
             f"{text!r} cannot be an id on a Hindsight server", hint="choose a name that is not only dots"

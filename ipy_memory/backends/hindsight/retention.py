@@ -1,4 +1,4 @@
-"""Automatic retention: the growing document of a session, or the window of its last turns (A-06 to A-08)."""
+"""Automatic retention: the growing document of a session, or the window of its last turns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logging.getLogger("ipy_memory.backends.hindsight")
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a session's document holds so far: its text, and how many messages it was made of (A-07)."""
+    """What a session's document holds so far: its text, and how many messages it was made of."""
 
     document_id: str
     text: str
@@ -41,7 +41,7 @@ def prefix_key(messages: Sequence[Message]) -> str:
 
 
 def next_document(sent: Sent | None, document_id: str, messages: Sequence[Message]) -> Sent | None:
-    """Return a session's document with its new messages, or ``None`` when there is nothing to send (A-07).
+    """Return a session's document with its new messages, or ``None`` when there is nothing to send.
 
     A rewritten beginning, or another document id, builds the whole again.
     """
@@ -61,7 +61,7 @@ def next_document(sent: Sent | None, document_id: str, messages: Sequence[Messag
 
 
 def window_text(messages: Sequence[Message], turns: float) -> str | None:
-    """Return the transcript of the last ``turns`` user turns (A-08)."""
+    """Return the transcript of the last ``turns`` user turns."""
     return transcript(last_turns(messages, turns), full=True, stamps=True).text
 
 
@@ -85,7 +85,7 @@ def held(stored: str, messages: Sequence[Message]) -> int:
 
 
 class AutoRetention:
-    """How far a session's conversation has been retained; moves only after success (A-04).
+    """How far a session's conversation has been retained; moves only after success.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class AutoRetention:
         else:
             # After an interrupt the same name again: what may have arrived is replaced, not stored twice.
             document = self._window = self._window or f"{session_id}-{now}"
-            # What a failed attempt should have stored is still due, however long ago that was (A-04).
+            # What a failed attempt should have stored is still due, however long ago that was.
             turns = user_turns(messages)
             self._due_from = min(max(0, turns - window), turns if self._due_from is None else self._due_from)
             content = window_text(messages, max(window, turns - self._due_from))

@@ -1,4 +1,4 @@
-"""A sub-agent's session on its parent's Hindsight state (S-12)."""
+"""A sub-agent's session on its parent's Hindsight state."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class HindsightAlias(Backend):
         return self.parent.queue_items(items, self.session_id)
 
     def bullet(self, hit: Hit) -> str:
-        """Return the exact entry of a hit (R-08)."""
+        """Return the exact entry of a hit."""
         return self.parent.bullet(hit)
 
     def flush(self) -> FlushReport:
@@ -129,7 +129,7 @@ class OneBank(Backend):
         )
 
     def bullet(self, hit: Hit) -> str:
-        """Return the exact entry of a hit (R-08)."""
+        """Return the exact entry of a hit."""
         return self._parent.bullet(hit)
 
     def flush(self) -> FlushReport:

@@ -82,7 +82,7 @@ class MnemopiBackend(MemoriesById):
         self.banks.counting = on
 
     def recall(self, request: RecallRequest) -> Answer:
-        """Return the merged hits of every bank in scope (R-18 to R-21, R-29, R-31, R-34)."""
+        """Return the merged hits of every bank in scope."""
         with self.banks.lock:
             found = self.ask(request)
             notes = [text.bank_failed(bank, str(error)) for bank, error in found.failures]
@@ -125,17 +125,17 @@ class MnemopiBackend(MemoriesById):
             )
 
     def reflect(self, query: str, context: str | None = None, *, count: bool = True) -> Answer:
-        """Return an overview of what a recall of the query (and the context) finds (F-02, F-03)."""
+        """Return an overview of what a recall of the query (and the context) finds."""
         answer = self.recall(RecallRequest(text.reflect_query(query, context), count=count))
         return replace(answer, text=text.reflect_text(answer.hits) if answer.hits else None)
 
     def retain(self, items: Sequence[RetainItem]) -> Receipt:
-        """Write the items to the retain bank (T-05 to T-08); what was retained before is promoted, never trimmed."""
+        """Write the items to the retain bank; what was retained before is promoted, never trimmed."""
         return self.retain_for(items, session_id=self.session_id, cwd=self.cwd)
 
     @alone
     def retain_for(self, items: Sequence[RetainItem], *, session_id: str, cwd: str) -> Receipt:
-        """Write items under another session's id and folder, such as a sub-agent's (S-12)."""
+        """Write items under another session's id and folder, such as a sub-agent's."""
         made = self._is_missing(self.target(self.retain_bank).path)
         try:
             bank = self.writer()
@@ -228,7 +228,7 @@ class MnemopiBackend(MemoriesById):
 
     @alone
     def flush(self) -> int:
-        """Do the work that waits: vectors, and facts read by a language model; return how much is left (T-13)."""
+        """Do the work that waits: vectors, and facts read by a language model; return how much is left."""
         return self.banks.drain()
 
     @alone

@@ -56,7 +56,7 @@ class BanksInScope:
 
     @property
     def legacy(self) -> tuple[LegacyVerdict, ...]:
-        """The verdict on every legacy candidate, looked at once a session; none in ``global`` mode (L-01, L-02)."""
+        """The verdict on every legacy candidate, looked at once a session; none in ``global`` mode."""
         if self._legacy is None:
             is_global = self.config.scoping == "global"
             found = [] if is_global else legacy_banks(self.config.db_path, self.cwd, self.scope.recall_banks)
@@ -85,7 +85,7 @@ class BanksInScope:
         return own + [Target(v.name, v.path, rescued=True) for v in self.legacy if v.rescued]
 
     def edit_targets(self) -> list[Target]:
-        """Return the banks in the order in which an id is looked up: none that a recall does not ask (R-13)."""
+        """Return the banks in the order in which an id is looked up: none that a recall does not ask."""
         return _each_once([self.target(self.scope.retain_bank), *self.recall_targets()])
 
     def report_targets(self) -> list[Target]:

@@ -43,12 +43,12 @@ class MemoriesById(BanksInScope, Backend):
 
     @alone
     def read(self, url: str) -> str:
-        """Return what ``memory://<id>`` shows (R-13, M-05)."""
+        """Return what ``memory://<id>`` shows."""
         return editing.read_address(self.in_reach(), url)
 
     @alone
     def edit(self, edit: Edit) -> ToolResult:
-        """Carry out ``memory_edit`` exactly as the tool does (M-02 to M-04)."""
+        """Carry out ``memory_edit`` exactly as the tool does."""
         done = editing.edit(self.in_reach(), edit, prepare=self._writable)
         return ToolResult(done.text, done.details)
 
@@ -70,7 +70,7 @@ class MemoriesById(BanksInScope, Backend):
 
     @alone
     def change(self, edit: Edit) -> Edited:
-        """Edit with the safeguards of M-06: no cut preview over a whole text, no text over another's.
+        """Edit with care: no cut preview over a whole text, no text over another's.
 
         Each bank is copied before its first edit, but not before a purge, which leaves no byte of the text.
 

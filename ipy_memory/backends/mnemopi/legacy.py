@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LEGACY_BANK_SCAN_LIMIT = 64
-"""How many candidate directories are looked into (L-03)."""
+"""How many candidate directories are looked into."""
 
 _WAIT_SECONDS = 0.2
 _STEPS_PER_CHECK = 20_000
@@ -53,10 +53,10 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class LegacyVerdict:
-    """One candidate directory, and why it joins the banks that are read or does not (L-05).
+    """One candidate directory, and why it joins the banks that are read or does not.
 
     ``path`` is the bank's file. ``by_path`` marks a rescued one that its name does not lead to: no bank can have
-    the name, or the file is a link. It is read by its path (L-06).
+    the name, or the file is a link. It is read by its path.
     """
 
     name: str
@@ -67,7 +67,7 @@ class LegacyVerdict:
 
 
 def legacy_banks(db_path: str | Path, cwd: str, known: Collection[str]) -> list[LegacyVerdict]:
-    """Return the verdict on every candidate beside the banks in ``known``, in directory order (L-01 to L-06).
+    """Return the verdict on every candidate beside the banks in ``known``, in directory order.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Automatic retention: when the turns of a conversation become a memory, and which of them (A-09, A-10)."""
+"""Automatic retention: when the turns of a conversation become a memory, and which of them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def due(
     forced: bool = False,
     extract: bool = True,
 ) -> Due | None:
-    """Return what is to be stored now, or ``None`` (A-09).
+    """Return what is to be stored now, or ``None``.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def _after_turn(messages: Sequence[Message], turn: int) -> Sequence[Message]:
 
 @within_limits
 def stored_through(bank: Bank, session_id: str) -> int:
-    """Return the last user turn of a session that the bank holds (A-10).
+    """Return the last user turn of a session that the bank holds.
 
     Rows of older releases do not say it; theirs is the number of user messages in the transcript.
     """
@@ -160,7 +160,7 @@ class Retention:
 
     @property
     def last_turn(self) -> int:
-        """The last user turn that is dealt with; read from the bank when it is not known yet (A-10)."""
+        """The last user turn that is dealt with; read from the bank when it is not known yet."""
         if self._last is None:
             self._last = max(self._begin, stored_through(self._bank(), self._session_id))
         return self._last
@@ -170,9 +170,9 @@ class Retention:
         self._last = None
 
     def end_turn(self, messages: Sequence[Message]) -> str | None:
-        """Store the turns since the last time if there are enough of them; return the new memory's id (A-09).
+        """Store the turns since the last time if there are enough of them; return the new memory's id.
 
-        A failing write raises and leaves the cursor, so that the next time takes those turns too (A-04).
+        A failing write raises and leaves the cursor, so that the next time takes those turns too.
         """
         return self._retain(messages, forced=False, extract=True)
 

@@ -78,13 +78,13 @@ class MnemopiSession(MnemopiBackend):
 
     @alone
     def start(self) -> None:
-        """Open the banks in scope and consolidate rows of 12 hours and more (A-13)."""
+        """Open the banks in scope and consolidate rows of 12 hours and more."""
         self._consolidate(sleep)
         self.started = True
 
     @alone
     def prepare_first_turn(self, prompt: str, messages: Sequence[Message]) -> FirstTurn | None:
-        """Recall for the first turn (A-01 to A-05); ``None`` when nothing was prepared.
+        """Recall for the first turn; ``None`` when nothing was prepared.
 
         A blank prompt and a failure leave it to the next one; an empty answer counts as done once it is committed.
         """
@@ -132,12 +132,12 @@ class MnemopiSession(MnemopiBackend):
         return conversation.truncate_tokens(js.trim(joined), self.token_limit)
 
     def end_turn(self, messages: Sequence[Message]) -> None:
-        """Retain the latest turns when enough came together (A-09); never raises (A-04)."""
+        """Retain the latest turns when enough came together; never raises."""
         if self.config.auto_retain:
             self._quietly(lambda: self._between_writers(lambda: self.retention.end_turn(messages)))
 
     def force_retain(self, messages: Sequence[Message]) -> None:
-        """Retain what is not yet retained; never raises (A-04)."""
+        """Retain what is not yet retained; never raises."""
         self._quietly(lambda: self._between_writers(lambda: self.retention.force(messages)))
 
     def _between_writers(self, retain: Callable[[], object]) -> None:
@@ -161,7 +161,7 @@ class MnemopiSession(MnemopiBackend):
 
     @alone
     def enqueue(self, messages: Sequence[Message]) -> None:
-        """Retain what is not yet retained and consolidate every bank of the session (A-12)."""
+        """Retain what is not yet retained and consolidate every bank of the session."""
         self.force_retain(messages)
         self._consolidate(sleep_all)
 
@@ -178,7 +178,7 @@ class MnemopiSession(MnemopiBackend):
 
     @alone
     def finish(self, messages: Sequence[Message]) -> None:
-        """End the session: store what is not yet retained (only with automatic retention on) and close (A-13)."""
+        """End the session: store what is not yet retained (only with automatic retention on) and close."""
         try:
             self._store_rest(messages)
         finally:
@@ -234,7 +234,7 @@ class MnemopiSession(MnemopiBackend):
         self._begin = conversation.user_turns(messages)
 
     def clear_targets(self, *, rescued: Sequence[str] = ()) -> list[Target]:
-        """Return the banks that :meth:`clear` empties: the scope's own, and rescued ones only if named (A-11)."""
+        """Return the banks that :meth:`clear` empties: the scope's own, and rescued ones only if named."""
         return self.own_targets() + [t for t in self.recall_targets() if t.rescued and t.name in rescued]
 
     def clear_files(self, *, rescued: Sequence[str] = ()) -> list[Path]:
@@ -264,7 +264,7 @@ class MnemopiSession(MnemopiBackend):
         return Cleared(done.files, done.copies, "\n".join(done.notes) or None)
 
     def search(self, query: str, limit: float | None = None) -> Mapping[str, Any]:
-        """Return what the search command answers (M-07)."""
+        """Return what the search command answers."""
         most = _SEARCH_DEFAULT if limit is None or math.isnan(limit) else int(min(max(limit, 1), _SEARCH_MOST))
         items = []
         for hit in self.recall(RecallRequest(query)).hits[:most]:
@@ -283,7 +283,7 @@ class MnemopiSession(MnemopiBackend):
         source: str | None = None,
         veracity: str | None = None,
     ) -> Mapping[str, Any]:
-        """Store one memory as the save command does (M-07); blank content is refused."""
+        """Store one memory as the save command does; blank content is refused."""
         content = js.trim(content)
         if not content:
             return {"backend": self.name, "stored": 0, "message": text.EMPTY_CONTENT}
@@ -305,7 +305,7 @@ class MnemopiSession(MnemopiBackend):
         return {"backend": self.name, "stored": 1, "ids": [stored]}
 
     def describe(self) -> Mapping[str, Any]:
-        """Return the status command's answer over the banks in scope (M-08)."""
+        """Return the status command's answer over the banks in scope."""
         rows = self._counted(self.edit_targets())
         found: dict[str, Any] = {
             "backend": self.name,
@@ -325,13 +325,13 @@ class MnemopiSession(MnemopiBackend):
         return found if last is None else found | {"lastMemory": last}
 
     def stats(self) -> str:
-        """Return the stats table of the banks in scope; before :meth:`start` with the shared one (M-08)."""
+        """Return the stats table of the banks in scope; before :meth:`start` with the shared one."""
         return reports.stats_text(
             self._counted(self.edit_targets() if self.started else self.report_targets()), self.home
         )
 
     def diagnose(self) -> str:
-        """Return the diagnostics table of the banks in scope and the shared one (M-08)."""
+        """Return the diagnostics table of the banks in scope and the shared one."""
         fresh = not self.started
         found = [
             reports.diagnose(target.path, target.name, self.banks.clock, missing_is_fresh=fresh)
@@ -340,7 +340,7 @@ class MnemopiSession(MnemopiBackend):
         return reports.diagnose_text(found, self.home)
 
     def child(self, session_id: str, cwd: str) -> MnemopiChild:
-        """Return a sub-agent's alias of this session (S-12)."""
+        """Return a sub-agent's alias of this session."""
         return MnemopiChild(self, session_id, cwd)
 
     def _block_for(self, latest: str, messages: Sequence[Message]) -> str | None:
@@ -373,7 +373,7 @@ class MnemopiSession(MnemopiBackend):
 
 
 class MnemopiChild(MnemopiBackend):
-    """A sub-agent's alias: the parent's banks and scope, its own id and folder in what it retains (S-12).
+    """A sub-agent's alias: the parent's banks and scope, its own id and folder in what it retains.
 
     It recalls and retains nothing by itself, and closes nothing of the parent's.
     """

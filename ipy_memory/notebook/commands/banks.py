@@ -21,7 +21,7 @@ BANK_COLUMNS = ("name", "use", "reason", "working", "episodic", "facts", "size",
 
 @handles("banks")
 def banks(magics: MemoryMagics, parsed: Parsed) -> ListFrame | TableResult:
-    """List the banks (L-05); reads only."""
+    """List the banks; reads only."""
     from ipy_memory.explore import banks as listing
     from ipy_memory.notebook.result import ListFrame
 

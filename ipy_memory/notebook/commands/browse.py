@@ -63,7 +63,7 @@ def chain(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
 
 @handles("show")
 def show(magics: MemoryMagics, parsed: Parsed) -> TextResult:
-    """Show the page of one memory (M-05)."""
+    """Show the page of one memory."""
     from ipy_memory.notebook.result import TextResult
 
     return TextResult(magics.session.show(parsed.word, bank=parsed.flags.get("bank")))

@@ -1,4 +1,4 @@
-"""``%memory update|invalidate|forget|undo``: repairing memories, with a dry run and a way back (M-06)."""
+"""``%memory update|invalidate|forget|undo``: repairing memories, with a dry run and a way back."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @handles("stats")
 def stats(magics: MemoryMagics, _: Parsed) -> TextResult:
-    """Show the agent's own table (M-08), and below it the rule by which memories age."""
+    """Show the agent's own table, and below it the rule by which memories age."""
     from ipy_memory.explore.aging import stats_text
     from ipy_memory.notebook.result import TextResult
 
@@ -23,7 +23,7 @@ def stats(magics: MemoryMagics, _: Parsed) -> TextResult:
 
 @handles("diagnose")
 def diagnose(magics: MemoryMagics, _: Parsed) -> TextResult:
-    """Show the agent's own table of checks (M-08)."""
+    """Show the agent's own table of checks."""
     from ipy_memory.notebook.result import TextResult
 
     return TextResult(magics.session.diagnose())

@@ -33,7 +33,7 @@ def view(magics: MemoryMagics, _: Parsed) -> TextResult:
 
 @handles("enqueue")
 def enqueue(magics: MemoryMagics, _: Parsed) -> TextResult:
-    """Force retention and consolidation (A-12)."""
+    """Force retention and consolidation."""
     from ipy_memory.notebook.result import TextResult
 
     bank = magics.session.live_backend().retain_bank
@@ -43,7 +43,7 @@ def enqueue(magics: MemoryMagics, _: Parsed) -> TextResult:
 
 @handles("clear")
 def clear(magics: MemoryMagics, parsed: Parsed) -> TextResult:
-    """Name what will go; with ``--yes`` copy it and let it go (A-11)."""
+    """Name what will go; with ``--yes`` copy it and let it go."""
     from ipy_memory.notebook.result import TextResult
 
     session = magics.session

@@ -29,7 +29,7 @@ def use(magics: MemoryMagics, parsed: Parsed) -> TextResult:
 
 @handles("scope")
 def scope(magics: MemoryMagics, parsed: Parsed) -> TextResult:
-    """Choose the scoping; what waits to be sent goes to the old bank first (S-13)."""
+    """Choose the scoping; what waits to be sent goes to the old bank first."""
     from ipy_memory.explore.scopes import read, scope_in_force, written
     from ipy_memory.notebook.result import TextResult
 

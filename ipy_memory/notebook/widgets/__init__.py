@@ -1,4 +1,4 @@
-"""Panels: search, look, repair, store and ask in a notebook, with the mouse or the keyboard (N-04).
+"""Panels: search, look, repair, store and ask in a notebook, with the mouse or the keyboard.
 
 Everything a panel shows is also there as plain text and as HTML, wherever no widget can live.
 """

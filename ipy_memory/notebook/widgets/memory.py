@@ -1,4 +1,4 @@
-"""One memory, read in full and repaired: a draft, its difference, and one step back (M-06)."""
+"""One memory, read in full and repaired: a draft, its difference, and one step back."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class MemoryState(PanelState):
 
     @property
     def updatable(self) -> bool:
-        """Whether text and importance can be changed, and the memory forgotten (M-03)."""
+        """Whether text and importance can be changed, and the memory forgotten."""
         return self.memory is not None and self.memory.store in _UPDATABLE
 
     @property

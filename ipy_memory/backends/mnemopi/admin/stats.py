@@ -129,7 +129,7 @@ def _counts(bank: Bank) -> tuple[int, int, int, str | None]:
 
 
 def stats_text(rows: Sequence[BankStats], home: str) -> str:
-    """Return the exact stats table (M-08)."""
+    """Return the exact stats table."""
     lines = [
         "# Mnemopi Memory Stats",
         "",
@@ -145,7 +145,7 @@ def stats_text(rows: Sequence[BankStats], home: str) -> str:
 
 
 def diagnose_text(diagnoses: Sequence[Diagnosis], home: str) -> str:
-    """Return the exact diagnostics table (M-08)."""
+    """Return the exact diagnostics table."""
     lines = [
         "# Mnemopi Memory Diagnostics",
         "",

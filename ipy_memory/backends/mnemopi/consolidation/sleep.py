@@ -47,7 +47,7 @@ _OLD = f"COALESCE(session_id, '{_DEFAULT_SESSION}') = :session AND timestamp < :
 
 
 def sleep(bank: Bank, *, dry_run: bool = False) -> dict[str, Any]:
-    """Consolidate the bank's memories of twelve hours and more, then let episodes age (A-13).
+    """Consolidate the bank's memories of twelve hours and more, then let episodes age.
 
     Parameters
     ----------

@@ -243,7 +243,7 @@ class Bank:
         config: EngineConfig | None = None,
         embedder: Embedder | None = None,
     ) -> Self:
-        """Open an existing bank for recall: nothing but its recall counters is ever written (R-34, L-01).
+        """Open an existing bank for recall: nothing but its recall counters is ever written.
 
         Where they cannot be written, or where a foreign trigger would run with them, it is only read.
         """

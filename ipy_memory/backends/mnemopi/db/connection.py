@@ -183,7 +183,7 @@ def bank_errors(
 ) -> Iterator[None]:
     """Turn SQLite's errors into ours, with the file they happened to and what to do.
 
-    The message stays SQLite's own (R-22). An interrupted statement took too long on its connection, or was cancelled
+    The message stays SQLite's own. An interrupted statement took too long on its connection, or was cancelled
     by a token; otherwise it was Ctrl-C.
     """
     where = where_of(Path(path), name)

@@ -213,7 +213,7 @@ class CallableEmbedder:
 def configured_embedder(
     model: str, url: str | None, api_key: str | None, env: Mapping[str, str]
 ) -> HttpEmbedder | None:
-    """Return the embedder that settings and environment name, or ``None``: then nothing is sent anywhere (R-30).
+    """Return the embedder that settings and environment name, or ``None``: then nothing is sent anywhere.
 
     Parameters
     ----------

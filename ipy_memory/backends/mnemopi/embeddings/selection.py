@@ -144,7 +144,7 @@ def choose(
 ) -> Choice:
     """Return the embedder that was given, else the configured endpoint, else a local model whose files are there.
 
-    No model is loaded and nothing is sent here (R-30, T-12).
+    No model is loaded and nothing is sent here.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ def scoped_recall(
     traces: list[Trace] | None = None,
     watch: Iterable[str] = (),
 ) -> ScopedAnswer:
-    """Ask every bank in order and merge what they answer (R-18 to R-22, R-31, R-34).
+    """Ask every bank in order and merge what they answer.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def scoped_recall(
     query
         As typed.
     limit
-        The most entries of the merged list; floored, at least 1 (R-29).
+        The most entries of the merged list; floored, at least 1.
     project_bank, shared_bank
         Both only in ``per-project-tagged`` scoping: the shared bank is then also asked without the project's words.
     should_touch
@@ -182,7 +182,7 @@ def _total_failure(failures: Sequence[tuple[str, Exception]]) -> Exception:
 
 
 def compare(one: Hit, other: Hit) -> int:
-    """Return a negative number if ``one`` comes first: score, then time, then content (R-20)."""
+    """Return a negative number if ``one`` comes first: score, then time, then content."""
     if (one.score or 0.0) != (other.score or 0.0):
         return -1 if (one.score or 0.0) > (other.score or 0.0) else 1
     return collation.compare(other.timestamp or "", one.timestamp or "") or collation.compare(
@@ -191,7 +191,7 @@ def compare(one: Hit, other: Hit) -> int:
 
 
 def merge(hits: Iterable[Hit], limit: int, owners: Mapping[int, Trace] | None = None) -> list[Hit]:
-    """Return the entries of several answers: each once, the better one, in order, cut (R-19, R-20).
+    """Return the entries of several answers: each once, the better one, in order, cut.
 
     ``owners`` are the accounts to tell of it: ``id(hit)`` -> the one of the call that gave the hit.
     """
@@ -221,7 +221,7 @@ def merge(hits: Iterable[Hit], limit: int, owners: Mapping[int, Trace] | None = 
 
 
 def fallback_query(query: str, project_bank: str) -> str | None:
-    """Return the query without the project bank's own words, or ``None`` if that says nothing new (R-31)."""
+    """Return the query without the project bank's own words, or ``None`` if that says nothing new."""
     tokens = list(dict.fromkeys(_ALNUM.findall(js.lower(project_bank))))
     left = query
     for pattern in _project_patterns(tokens):

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("ipy_memory.backends.mnemopi")
 
 PREVIEW_UNITS = 500
-"""How much of a content a hit shows (R-11)."""
+"""How much of a content a hit shows."""
 
 _KEPT_BATCHES = 100
 """So many calls whose counts could not be written keep their own times."""
@@ -109,7 +109,7 @@ def recall(
 def recall_enhanced(
     bank: Bank, query: str, k: int, options: RecallOptions = RecallOptions(), trace: Trace | None = None
 ) -> list[Hit]:
-    """Return what the tools ask one bank for: memories weighted by intent, facts, and variety (R-18).
+    """Return what the tools ask one bank for: memories weighted by intent, facts, and variety.
 
     The list is in order of choice, not of score. Nothing is written.
     """
@@ -130,7 +130,7 @@ def recall_enhanced(
 
 
 def touch(bank: Bank, counts: Counts) -> bool:
-    """Count memories as recalled now, and those that could not be counted before; return whether that was done (R-34).
+    """Count memories as recalled now, and those that could not be counted before; return whether that was done.
 
     While another process writes, the counts are kept for the next time. A bank that cannot be written stays as it is.
     """

@@ -34,17 +34,17 @@ def edit(
     preview_chars: int | None = None,
     prepare: Callable[[Bank], Bank] = lambda bank: bank,
 ) -> Edited:
-    """Carry out one ``memory_edit``; the first bank that takes it wins (M-02 to M-04).
+    """Carry out one ``memory_edit``; the first bank that takes it wins.
 
     Parameters
     ----------
     banks
-        In the order of R-13: the bank that is written, then the recall banks. No further one is taken once a bank
+        First the bank that is written, then the recall banks. No further one is taken once a bank
         takes the edit; they may be open for reading.
     asked
         What is done to which memory; an importance is held between 0 and 1.
     preview_chars
-        Refuse an update whose content is the memory's own preview of this length (M-06); ``None`` asks nothing.
+        Refuse an update whose content is the memory's own preview of this length; ``None`` asks nothing.
     prepare
         Returns the bank opened for writing; called when it is certain that it will be written.
 
@@ -91,7 +91,7 @@ def summaries_of(bank: Bank, memory_ids: Collection[str]) -> dict[str, tuple[str
 
 
 def editable(bank: Bank, memory: Memory, op: Operation) -> bool:
-    """Return whether an operation can take a memory: of this bank's session, or in reach for an invalidation (M-03)."""
+    """Return whether an operation can take a memory: of this bank's session, or in reach for an invalidation."""
     own = memory.session_id == bank.name
     if op == "invalidate":
         return memory.store != "fact" and (own or memory.scope == "global")
@@ -145,7 +145,7 @@ def undo(bank: Bank | None, done: Edited, *, force: bool = False) -> bool:
 
 
 def find_in(banks: Iterable[Bank], memory_id: str) -> Memory:
-    """Return a memory in full from the first bank that has it (R-13).
+    """Return a memory in full from the first bank that has it.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def find_in(banks: Iterable[Bank], memory_id: str) -> Memory:
 
 
 def read_address(banks: Iterable[Bank], url: str) -> str:
-    """Return the page behind ``memory://<id>``; a path behind the id is passed over (R-13, M-05)."""
+    """Return the page behind ``memory://<id>``; a path behind the id is passed over."""
     memory_id = text.address_id(url)
     if memory_id in ("", "root"):
         raise MemoryToolkitError(text.unreadable(url, "mnemopi"), hint=LISTED)

@@ -210,7 +210,7 @@ class Extracted:
 
 
 def heuristic_facts(text: str) -> list[str]:
-    """Return the first five facts that the fixed sentence patterns find (T-13)."""
+    """Return the first five facts that the fixed sentence patterns find."""
     found: list[str] = []
     for clause in map(js.trim, _CLAUSE_END.split(js.collapse(text))):
         for pattern, form in _SENTENCES:
@@ -226,7 +226,7 @@ def heuristic_facts(text: str) -> list[str]:
 
 
 def plain_answer(answer: str | None) -> str:
-    """Return an answer without the model's reasoning and the fence around it; a bare list is one of facts (B021)."""
+    """Return an answer without the model's reasoning and the fence around it; a bare list is one of facts."""
     text = _unfenced(js.trim(_REASONING.sub("", answer or "")))
     if not text.startswith("["):
         return text
@@ -337,7 +337,7 @@ class FactRows:
     now: str
 
     def add_extracted(self, extracted: Extracted) -> None:
-        """Write everything that one text gave, category after category (T-14)."""
+        """Write everything that one text gave, category after category."""
         for sentence in extracted.sentences():
             self.add_fact("entity", "fact", sentence, SENTENCE_IMPORTANCE, sentence)
         for fact in extracted.facts:

@@ -1,4 +1,4 @@
-"""Work that may be done after a write has returned: vectors, and facts read by a language model (T-13)."""
+"""Work that may be done after a write has returned: vectors, and facts read by a language model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Leave out what the text does not say. If there is nothing, answer NO_FACTS.
 
 
 def drain(bank: Bank) -> int:
-    """Do all work that waits; return how much could not be done and waits on (T-13).
+    """Do all work that waits; return how much could not be done and waits on.
 
     Failures are logged and never raised. What the bank could not take is kept for the next time.
     """

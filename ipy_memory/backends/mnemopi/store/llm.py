@@ -24,7 +24,7 @@ COMPLETION_SECONDS = 60.0
 
 
 class RemoteCompletion:
-    """Asks a chat model; called with a prompt, gives its answer, JSON and nothing else (B021).
+    """Asks a chat model; called with a prompt, gives its answer, JSON and nothing else.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class RemoteCompletion:
 
 
 def configured_completion(config: MnemopiConfig) -> RemoteCompletion | None:
-    """Return the language model that the settings name, or ``None``: then nothing is sent anywhere (R-30, T-12)."""
+    """Return the language model that the settings name, or ``None``: then nothing is sent anywhere."""
     url, model = config.llm_base_url, config.llm_model
     if config.llm_mode != "remote" or not url or not model:
         return None

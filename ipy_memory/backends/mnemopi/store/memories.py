@@ -55,7 +55,7 @@ class Rewrite:
 
 @within_limits
 def find(bank: Bank, memory_id: str) -> Memory | None:
-    """Return a memory in full: a working row of any session, an episode or a fact this bank shows (R-13)."""
+    """Return a memory in full: a working row of any session, an episode or a fact this bank shows."""
     memory_id = well_formed(memory_id)
     with bank.reading() as connection:
         working, episodic = _cells(bank, "working_memory"), _cells(bank, "episodic_memory")
@@ -104,7 +104,7 @@ def _cells(bank: Bank, table: str) -> str:
 def update(
     bank: Bank, memory_id: str, *, content: str | None = None, importance: float | None = None
 ) -> Rewrite | None:
-    """Change text or importance of a working row of this bank's session; ``None`` if there is none (M-03).
+    """Change text or importance of a working row of this bank's session; ``None`` if there is none.
 
     What was made from the old text (facts, gists) stays, as in the real system.
     """
@@ -145,7 +145,7 @@ def _embed(bank: Bank, memory_id: str, content: str) -> None:
 
 
 def forget(bank: Bank, memory_id: str, *, purge: bool = False) -> bool:
-    """Delete a working row of this bank's session with what was made from it; return whether there was one (M-03).
+    """Delete a working row of this bank's session with what was made from it; return whether there was one.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def _summaries_of(bank: Bank, memory_id: str) -> list[str]:
 
 
 def invalidate(bank: Bank, memory_id: str, replacement: str | None = None) -> Rewrite | None:
-    """End a working or episodic memory now, naming what replaces it; the answer can be undone (M-03)."""
+    """End a working or episodic memory now, naming what replaces it; the answer can be undone."""
     ending = {
         "valid_until": iso(bank.clock.now_ms()),
         "superseded_by": None if replacement is None else well_formed(replacement),

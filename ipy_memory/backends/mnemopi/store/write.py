@@ -71,7 +71,7 @@ class _Written:
 
 
 def redact_write(content: str, options: RememberOptions) -> tuple[str, RememberOptions, int]:
-    """Return content and options without credentials, and how many were taken out (T-10)."""
+    """Return content and options without credentials, and how many were taken out."""
     content, in_content = redact_counted(content)
     options, in_options = _without_credentials(options)
     return content, options, in_content + in_options
@@ -87,7 +87,7 @@ def _without_credentials(options: RememberOptions) -> tuple[RememberOptions, int
 
 
 def remember(bank: Bank, content: str, options: RememberOptions | None = None) -> str:
-    """Write one memory and return its id; the same content again refreshes the row that is there (T-08).
+    """Write one memory and return its id; the same content again refreshes the row that is there.
 
     The row, its index rows and the facts found by patterns are written together or not at all. Vectors and
     facts read by a language model wait in ``bank.pending``.
@@ -108,9 +108,9 @@ def remember(bank: Bank, content: str, options: RememberOptions | None = None) -
 def retain_items(
     bank: Bank, items: Sequence[RetainItem], *, session_id: str, cwd: str, trim_old: bool = False
 ) -> Receipt:
-    """Write the items of one retain call, in order, in one transaction (T-05, T-07).
+    """Write the items of one retain call, in order, in one transaction.
 
-    A failing item is taken back alone, logged, and named in the receipt (T-06); if the bank takes nothing, every
+    A failing item is taken back alone, logged, and named in the receipt; if the bank takes nothing, every
     item is named. Only what the receipt has an id for is stored.
     """
     prepared = _retained(items, session_id, cwd, trim_old=trim_old)
