@@ -355,6 +355,35 @@ _RESEND = (
     Flag("moved-from", "with --resend: send what was queued for this address to the present one", "URL"),
 )
 
+_MOVE = (
+    Command(
+        "export",
+        "PATH",
+        "Write banks to a new file: JSONL with every column, CSV or Markdown to read.",
+        Group.MOVE,
+        Arity.TEXT,
+        (
+            Flag("bank", "this one bank, or * for all of the database folder; by default those in scope", "NAME"),
+            Flag("format", "jsonl, csv or markdown; by default as the name ends", "NAME"),
+            Flag("vectors", "with JSONL: vectors too"),
+            Flag("redact", "write what looks like a credential as [REDACTED]"),
+        ),
+        in_shell=True,
+    ),
+    Command(
+        "import",
+        "PATH",
+        "Take banks in from a JSONL file that export wrote, each under its name; harmless when repeated.",
+        Group.MOVE,
+        Arity.TEXT,
+        (
+            Flag("into", "this one bank takes everything", "BANK"),
+            Flag("on-conflict", "skip, newer or both: what becomes of a memory whose id is there", "WAY"),
+            _DRY_RUN,
+        ),
+        in_shell=True,
+    ),
+)
 _SERVER = (
     Command(
         "queue",
@@ -511,7 +540,9 @@ _ADMIN = (
     ),
 )
 
-COMMANDS: Mapping[str, Command] = {command.name: command for command in (*_LOOK, *_FIND, *_CURATE, *_SERVER, *_ADMIN)}
+COMMANDS: Mapping[str, Command] = {
+    command.name: command for command in (*_LOOK, *_FIND, *_CURATE, *_MOVE, *_SERVER, *_ADMIN)
+}
 """Every command by name, grouped by task."""
 
 MAGICS: Mapping[str, Command] = {name: command for name, command in COMMANDS.items() if command.alone}

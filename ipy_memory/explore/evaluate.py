@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.errors import MagicError, MemoryNotFoundError, MemoryToolkitError
-from ipy_memory.explore import variants as asking
+from ipy_memory.explore import compare as asking
 from ipy_memory.explore.browse import find
 from ipy_memory.explore.why import why
 from ipy_memory.ranking import measures
 
 if TYPE_CHECKING:
-    from ipy_memory.explore.variants import Variant
+    from ipy_memory.explore.compare import Variant
     from ipy_memory.frames.build import DataFrame
     from ipy_memory.model import Memory
     from ipy_memory.session import MemorySession
@@ -149,7 +149,7 @@ def evaluate(
     pairs
         The questions, as :func:`read_pairs` or :func:`proxies` gives them.
     by
-        What varies, as :func:`ipy_memory.explore.variants.variants` takes it; the first variant is the one that the
+        What varies, as :func:`ipy_memory.explore.compare.variants` takes it; the first variant is the one that the
         others are compared with.
     limit
         The ``k`` of all measures where the limit does not vary; 8 by default.

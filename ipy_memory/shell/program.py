@@ -20,7 +20,7 @@ from ipy_memory.commands.table import COMMANDS, OPTIONS, OTHER_WORDS, SHELL
 from ipy_memory.errors import MagicError, MemoryToolkitError
 from ipy_memory.paths import typed_path
 from ipy_memory.settings.table import SCOPING_SETTINGS, SCOPINGS
-from ipy_memory.shell import asking, looking, measuring, output
+from ipy_memory.shell import asking, looking, measuring, moving, output
 from ipy_memory.shell.output import DONE, FAILED, INTERRUPTED, PIPE_CLOSED, Result
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ HANDLERS: Mapping[str, Handler] = {
     "evaluate": measuring.evaluate,
     "compare": measuring.compare,
     "diff": measuring.diff,
+    "export": moving.export,
+    "import": moving.take_in,
     "queue": asking.queue,
     "flush": asking.flush,
     "operations": asking.operations,

@@ -10,7 +10,7 @@ import pytest
 from ipy_memory import open_session
 from ipy_memory.clock import FixedClock, FixedIds
 from ipy_memory.errors import MagicError
-from ipy_memory.explore.compare import compare, queries_of
+from ipy_memory.explore.compare import Variant, compare, queries_of, variants
 from ipy_memory.explore.evaluate import (
     BelowFloorError,
     Pair,
@@ -22,7 +22,6 @@ from ipy_memory.explore.evaluate import (
     text_hash,
     write_trec,
 )
-from ipy_memory.explore.variants import Variant, variants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -32,6 +32,8 @@ REFUSED = {
     "queue": "queue",
     "operations": "operations",
     "mm": "mental models",
+    "export": "exporting",
+    "import": "importing",
     "open": "no such bank file",
 }
 """The commands that a backend may leave out, with the word that names what it does not have."""
@@ -50,6 +52,8 @@ TYPED = {
     "evaluate": "--by limit=1,2 --frame pairs",
     "compare": "--by limit=1,2 staging",
     "diff": "--since 2020",
+    "export": "new.jsonl",
+    "import": "new.jsonl",
     "trust": "--list",
     "open": "none.db",
     "record": "on",

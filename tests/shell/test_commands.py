@@ -21,6 +21,7 @@ HEROKU = "31018c0cb5c53549"
 
 JSON: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "compare": (["deploy"], {"compared": list, "variants": list}),
+    "export": (["new.jsonl"], {"path": str, "rows": dict}),
     "diff": (["default", "default"], {"changes": list, "equal": int}),
     "status": ((), {"status": list}),
     "browse": (("heroku",), {"memories": list, "total": int, "offset": int, "next_offset": type(None)}),
@@ -43,9 +44,9 @@ JSON: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 
 def test_every_command_of_the_table_is_carried_out() -> None:
     assert {*HANDLERS, "demo"} == set(SHELL)
-    # What needs a server is in test_server.py, what needs a file of questions in test_measuring.py; the audit writes
-    # an object a line.
-    assert {*JSON, "retain", "queue", "operations", "evaluate", "audit"} == set(HANDLERS)
+    # What needs a server is in test_server.py, what needs a file in test_measuring.py and test_moving.py; the audit
+    # writes an object a line.
+    assert {*JSON, "retain", "queue", "operations", "evaluate", "import", "audit"} == set(HANDLERS)
 
 
 @pytest.mark.parametrize("name", JSON)
