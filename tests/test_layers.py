@@ -23,7 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("settings",),
     ("scoping", "ranking"),
     ("audit",),
-    ("backends.trace",),
+    ("backends.trace", "backends.filters"),
     ("backends.base",),
     ("backends.mnemopi.config", "backends.mnemopi.legacy"),
     ("backends.mnemopi.db",),

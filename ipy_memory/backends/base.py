@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
     from threading import Event
 
+    from ipy_memory.backends.filters import RecallFilter
     from ipy_memory.backends.trace import Trace
     from ipy_memory.clock import Clock, IdSource, Timers
     from ipy_memory.conversation import Message
@@ -34,7 +35,8 @@ class RecallRequest:
     """What a recall asks for.
 
     ``limit`` overrides the configured one; ``count`` says whether recall counts are updated; ``cancel`` stops the
-    work from another thread; ``traces`` receives the accounts of a backend that gives any.
+    work from another thread; ``traces`` receives the accounts of a backend that gives any; ``where`` holds filters
+    that the backend honours.
     """
 
     query: str
@@ -42,6 +44,7 @@ class RecallRequest:
     count: bool = True
     cancel: Event | None = None
     traces: list[Trace] | None = None
+    where: RecallFilter | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +247,8 @@ class Backend:
         Whether its settings can change while the session lives; not in a sub-agent's session, or a read-only one.
     detaches : bool
         Whether clearing drops the session's state and leaves the banks alone.
+    filters : frozenset of str
+        The fields of a :class:`~ipy_memory.backends.filters.RecallFilter` that a recall honours; others are refused.
     """
 
     name = ""
@@ -252,6 +257,7 @@ class Backend:
     addressable = False
     movable = True
     detaches = False
+    filters: frozenset[str] = frozenset()
 
     # ---- the tools' verbs
 

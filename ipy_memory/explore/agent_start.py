@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from threading import Event
 
+    from ipy_memory.backends.filters import RecallFilter
     from ipy_memory.backends.mnemopi.backend import MnemopiBackend
     from ipy_memory.backends.trace import Trace
     from ipy_memory.clock import Clock
@@ -51,6 +52,7 @@ def recall_as_agent_start(
     limit: int | None = None,
     cancel: Event | None = None,
     traces: list[Trace] | None = None,
+    where: RecallFilter | None = None,
 ) -> ToolResult:
     """Recall as the agent does after its next start, from private copies of the banks in scope.
 
@@ -66,6 +68,8 @@ def recall_as_agent_start(
         Set it from elsewhere to stop the work.
     traces
         Receives the engine's account of each call, as :meth:`MemorySession.recall` says.
+    where
+        Filters.
 
     Returns
     -------
@@ -81,7 +85,7 @@ def recall_as_agent_start(
     with private_copy(session, backend) as copy:
         count = due_at_start(copy)
         copy.start()
-        found = copy.recall(query, limit=limit, touch=False, cancel=cancel, traces=traces)
+        found = copy.recall(query, limit=limit, touch=False, cancel=cancel, traces=traces, where=where)
     return found.with_notes([text.as_agent_start(count)])
 
 

@@ -47,6 +47,8 @@ def recall_as_of(session: MemorySession, request: RecallRequest, moment: str) ->
         raise MagicError(
             f"{moment!r} is not a date or time", hint="such as 2026-05-31 or 2026-05-31T14:00+02:00; UTC without a zone"
         )
+    if request.where is not None and request.where.at is not None:
+        raise MagicError("--as-of has a clock of its own", hint="leave out --at")
     at = min(found[1], session.clock.now_ms())
     if found[0] > session.clock.now_ms():
         raise MagicError(f"{moment} lies ahead", hint="--as-of takes a moment that has passed")
@@ -58,7 +60,12 @@ def recall_as_of(session: MemorySession, request: RecallRequest, moment: str) ->
             if (bank := own.banks.get(target, WRITE)) is not None:
                 rewound += rewind(bank, iso(at))
         result = copy.recall(
-            request.query, limit=request.limit, touch=False, cancel=request.cancel, traces=request.traces
+            request.query,
+            limit=request.limit,
+            touch=False,
+            where=request.where,
+            cancel=request.cancel,
+            traces=request.traces,
         )
     return result.with_notes(_notes(at, rewound))
 

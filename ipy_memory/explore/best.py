@@ -34,10 +34,12 @@ def ranked_recall(
     Raises
     ------
     MemoryToolkitError
-        There is no such ranking, or the two exclude each other.
+        There is no such ranking, the two exclude each other, or the ranking cannot honour a filter.
     """
     if ranking not in RANKINGS:
         raise MemoryToolkitError(f"There is no ranking {ranking!r}.", hint=f"choose one of {', '.join(RANKINGS)}")
+    if ranking == "best" and request.where is not None:
+        request.where.check("The ranking best", frozenset())
     if not at_start and as_of is None:
         return best(session, request.query, limit=request.limit, bank=bank, cancel=request.cancel)
     if ranking == "best" or bank is not None or (at_start and as_of is not None):
@@ -48,7 +50,12 @@ def ranked_recall(
     if as_of is not None:
         return recall_as_of(session, request, as_of)
     return recall_as_agent_start(
-        session, request.query, limit=request.limit, cancel=request.cancel, traces=request.traces
+        session,
+        request.query,
+        limit=request.limit,
+        cancel=request.cancel,
+        traces=request.traces,
+        where=request.where,
     )
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from ipy_memory.backends.filters import instant
 from ipy_memory.backends.mnemopi.store import browse as listing
 from ipy_memory.errors import BankError, MemoryNotFoundError, ToolInputError
 from ipy_memory.explore import local, remote
 from ipy_memory.explore.local import chosen_targets, local_backend, open_banks, readable, server_backend
-from ipy_memory.jscompat.dates import covered, iso
 from ipy_memory.text import bank_failed
 
 if TYPE_CHECKING:
@@ -233,7 +232,7 @@ def checked(where: Mapping[str, Any] | None) -> dict[str, str]:
             )
         if value is None:
             continue
-        text = _instant(name, value) if name in {"since", "until"} else value
+        text = instant("memories", name, value) if name in {"since", "until"} else value
         if not isinstance(text, str):
             raise ToolInputError(
                 f"memories: filter {name!r} takes a text, not {type(value).__name__}", hint="write it in quotes"
@@ -242,20 +241,6 @@ def checked(where: Mapping[str, Any] | None) -> dict[str, str]:
             raise ToolInputError(f"memories: no memory is {text!r}.", hint=f"states are {', '.join(STATES)}")
         found[name] = text
     return found
-
-
-def _instant(name: str, value: object) -> str:
-    """Return the first or the last instant of a date or time: text, or an object of datetime, pandas or NumPy."""
-    if isinstance(value, datetime):
-        text = value.isoformat(timespec="microseconds")
-    else:
-        text = str(value)
-    if (found := covered(text)) is None:
-        raise ToolInputError(
-            f"memories: {name!r} takes a date or time, not {text!r}.",
-            hint="such as 2026-05-31 or 2026-05-31T14:00+02:00; UTC without a zone",
-        )
-    return iso(found[name == "until"])
 
 
 STATES = ("live", "superseded", "expired")

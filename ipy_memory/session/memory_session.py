@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ipy_memory import text
 from ipy_memory.backends import registry
 from ipy_memory.backends.base import Backend, Cleared, Edit, Edited, RecallRequest, SessionContext
+from ipy_memory.backends.filters import RecallFilter
 from ipy_memory.credentials import Guard
 from ipy_memory.errors import (
     EditRefusedError,
@@ -208,6 +209,7 @@ class MemorySession(Conversation):
         ranking: str = "agent",
         as_agent_start: bool = False,
         as_of: str | None = None,
+        where: RecallFilter | Mapping[str, Any] | None = None,
         cancel: Event | None = None,
         traces: list[Trace] | None = None,
     ) -> ToolResult:
@@ -230,6 +232,10 @@ class MemorySession(Conversation):
             Answer as the agent does after its next start, which consolidates old memories; from private copies.
         as_of
             Answer as at this earlier date or time, from what the banks held then; from private copies.
+        where
+            Filters by name: ``source``, ``author``, ``since``, ``until`` and ``at`` on local banks; ``tag``, ``type``,
+            ``budget``, ``tokens`` and ``at`` on a server (see :class:`ipy_memory.backends.filters.RecallFilter`). A
+            recall with any counts nothing.
         cancel
             Set it from elsewhere to stop the work.
         traces
@@ -239,18 +245,29 @@ class MemorySession(Conversation):
         -------
         ToolResult
             The exact text, and the hits (``.frame()``).
+
+        Raises
+        ------
+        NotSupportedError
+            The backend or the ranking cannot honour one of the filters.
         """
         check_input(RECALL, {"query": query})
-        request = RecallRequest(query, check_limit(RECALL, limit), touch, cancel, traces)
+        asked = RecallFilter.of(where)
+        request = RecallRequest(query, check_limit(RECALL, limit), touch and asked is None, cancel, traces, asked)
         if as_agent_start or as_of is not None or ranking != "agent":
             from ipy_memory.explore.best import ranked_recall
 
             return self._noted(
                 ranked_recall(self, request, bank=bank, ranking=ranking, at_start=as_agent_start, as_of=as_of)
             )
+        backend = self.live_backend()
+        if asked is not None:
+            asked.check(backend.title or backend.name, backend.filters)
         if bank is not None:
-            return self._noted(run_recall(self, request, backend=self.live_backend().one_bank(bank)))
-        return self._noted(self._before_start(run_recall(self, request)))
+            found = run_recall(self, request, backend=backend.one_bank(bank))
+        else:
+            found = self._before_start(run_recall(self, request))
+        return self._noted(found if asked is None else found.with_notes([asked.note]))
 
     def reflect(
         self, query: str, context: str | None = None, *, touch: bool = True, bank: str | None = None

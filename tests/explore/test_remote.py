@@ -13,6 +13,7 @@ from ipy_memory.errors import (
     HindsightError,
     MemoryNotFoundError,
     MemoryToolkitError,
+    NotSupportedError,
     PartlyDoneError,
 )
 from ipy_memory.explore.local import server_backend
@@ -118,6 +119,22 @@ def test_since_and_until_compare_instants(stub: StubServer, session: MemorySessi
         (None, "2026-05-09", []),
     ):
         assert session.memories(where={"since": since, "until": until})["id"].tolist() == expected
+
+
+@pytest.mark.parametrize("flag", ["source", "author", "since", "until"])
+def test_a_recall_is_never_filtered_on_this_side(stub: StubServer, session: MemorySession, flag: str) -> None:
+    for asking in (session, session.child()):
+        with pytest.raises(NotSupportedError, match=f"Hindsight does not support --{flag} in a recall") as caught:
+            asking.recall("tea", where={flag: "2026-05-31"})
+        assert caught.value.hint == "what it can do is --at, --tag, --type, --budget, --tokens"
+    assert stub.requests == []
+
+
+def test_a_recall_with_filters_says_so(stub: StubServer, session: MemorySession) -> None:
+    stub.answer_with([{"method": "POST", "body": {"results": [{"id": "id-1", "text": "Note"}]}}])
+    result = session.recall("tea", where={"tag": "a", "at": "2026-05-31"})
+    assert result.notes[-1].startswith("Asked with --at 2026-05-31 23:59 UTC --tag a, which the agent does not do")
+    assert stub.requests[-1]["body"]["query_timestamp"] == "2026-05-31T23:59:59.999Z"
 
 
 def test_a_verdict_says_what_the_server_does_not(stub: StubServer, session: MemorySession) -> None:

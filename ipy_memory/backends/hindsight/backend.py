@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ipy_memory import process, text
 from ipy_memory.backends.base import Backend, Cleared, FirstTurn, FlushReport, QueueRow, RecallRequest, SessionContext
 from ipy_memory.backends.hindsight import admin, prompts
-from ipy_memory.backends.hindsight.bank import KnownBanks, Service, check_changes, is_long
+from ipy_memory.backends.hindsight.bank import FILTERS, KnownBanks, Service, check_changes, is_long
 from ipy_memory.backends.hindsight.mental_models import ModelSnapshot
 from ipy_memory.backends.hindsight.outbox import Outbox
 from ipy_memory.backends.hindsight.prompts import filter_words
@@ -83,6 +83,7 @@ class HindsightBackend(Backend):
     """
 
     name, title, detaches = "hindsight", "Hindsight", True
+    filters = FILTERS
 
     def __init__(
         self,
@@ -178,7 +179,7 @@ class HindsightBackend(Backend):
     def recall(self, request: RecallRequest) -> Answer:
         """Return the server's hits in its order; ``limit`` cuts them here."""
         stop = None if request.cancel is None else request.cancel.is_set
-        return self._remembered(self.service.recall(request.query, stop, limit=request.limit))
+        return self._remembered(self.service.recall(request.query, stop, limit=request.limit, where=request.where))
 
     def reflect(self, query: str, context: str | None = None, *, count: bool = True) -> Answer:  # noqa: ARG002
         """Return the server's synthesis."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.backends.hindsight import parsing
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import tzinfo
 
+    from ipy_memory.backends.filters import RecallFilter
     from ipy_memory.backends.hindsight.outbox import Queued
     from ipy_memory.http.exchange import Transport
     from ipy_memory.model import Hit
@@ -29,6 +31,9 @@ MAX_KNOWN_BANKS = 10_000
 
 LONG_ITEM_BYTES = 10_000
 """A server works in portions of 10,000 tokens; of a longer item without a document id it keeps only the first."""
+
+FILTERS = frozenset({"tag", "type", "budget", "tokens", "at"})
+"""What a server can narrow a recall down to; nothing is filtered here."""
 
 MAX_DOCUMENTS = 1_000
 """So many documents of one session are looked at."""
@@ -128,25 +133,34 @@ class Service:
         else:
             self.known.add(self.bank)
 
-    def recall(self, query: str, stop: Callable[[], bool] | None = None, *, limit: int | None = None) -> Answer:
+    def recall(
+        self,
+        query: str,
+        stop: Callable[[], bool] | None = None,
+        *,
+        limit: int | None = None,
+        where: RecallFilter | None = None,
+    ) -> Answer:
         """Return the hits for a query in the server's order, and notes on them; ``limit`` cuts them here."""
+        config, scope = (self.config, self.scope) if where is None else narrowed(self.config, self.scope, where)
         answer = self.client.recall(
             self.bank,
             query,
-            types=self.config.recall_types,
-            max_tokens=self.config.recall_max_tokens,
-            budget=self.config.recall_budget,
-            tags=self.scope.recall_tags,
-            tags_match=self.scope.tags_match,
+            types=config.recall_types,
+            max_tokens=config.recall_max_tokens,
+            budget=config.recall_budget,
+            tags=scope.recall_tags,
+            tags_match=scope.tags_match,
+            query_timestamp=None if where is None else where.at,
             stop=stop,
         )
         results = answer.get("results") if isinstance(answer, dict) else None
         found, textless = parsing.hits_of(results, self.bank)
-        notes = list(recall_notes(self.config, query, results, found, textless))
+        notes = list(recall_notes(config, query, results, found, textless, where))
         hits = found if limit is None else found[: max(0, limit)]
         if len(hits) < len(found):
             notes.append(f"{len(hits)} of {len(found)} shown")
-        return self._answer(hits, None, notes)
+        return self._answer(hits, None, notes, scope)
 
     def reflect(self, query: str, context: str | None, *, ensure: bool = True) -> Answer:
         """Return the server's synthesis and what it names as its base; no text for none."""
@@ -163,10 +177,12 @@ class Service:
         text = answer.get("text") if isinstance(answer, dict) else None
         hits, _ = parsing.hits_of(parsing.reflected(answer), self.bank)
         notes = [] if isinstance(text, str) else [ODD_ANSWER.format("text")]
-        return self._answer(hits, (js.trim(text) or None) if isinstance(text, str) else None, notes)
+        return self._answer(hits, (js.trim(text) or None) if isinstance(text, str) else None, notes, self.scope)
 
-    def _answer(self, hits: tuple[Hit, ...], synthesis: str | None, notes: Sequence[str]) -> Answer:
-        words = filter_words(self.scope.recall_tags, self.scope.tags_match)
+    def _answer(
+        self, hits: tuple[Hit, ...], synthesis: str | None, notes: Sequence[str], scope: HindsightScope
+    ) -> Answer:
+        words = filter_words(scope.recall_tags, scope.tags_match)
         attrs = {"filter": words} if words else {}
         if hits and all(hit.score is None for hit in hits):
             attrs["scores"] = NO_SCORES
@@ -252,6 +268,23 @@ class Service:
             text = document.get("original_text") if isinstance(document, dict) else None
             found[name] = js.trim(text) if isinstance(text, str) else ""
         return found
+
+
+def narrowed(
+    config: HindsightConfig, scope: HindsightScope, where: RecallFilter
+) -> tuple[HindsightConfig, HindsightScope]:
+    """Return what is asked with a user's filters: within the scope, never beyond it."""
+    config = replace(
+        config,
+        recall_types=where.type or config.recall_types,
+        recall_budget=where.budget or config.recall_budget,
+        recall_max_tokens=where.tokens or config.recall_max_tokens,
+    )
+    if not where.tag:
+        return config, scope
+    # A scope has one tag at most. A memory of it that has the asked tags is tagged, so it has the scope's tag too; and
+    # a server takes no second group of tags beside the first.
+    return config, replace(scope, recall_tags=(*(scope.recall_tags or ()), *where.tag), tags_match="all_strict")
 
 
 def _item(item: Queued, document_id: str | None) -> Item:

@@ -186,6 +186,7 @@ class HindsightClient:
         budget: str = "mid",
         tags: Sequence[str] | None = None,
         tags_match: str | None = None,
+        query_timestamp: str | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> Any:
         """Search a bank.
@@ -202,12 +203,20 @@ class HindsightClient:
             How thoroughly it searches: ``low``, ``mid`` or ``high``.
         tags, tags_match
             Which memories may come back; ``any`` and ``all`` also let those through that have no tag.
+        query_timestamp
+            The time that stands for now in "last week", and in how fresh a memory is.
         stop
             Asked now and then whether to give up.
         """
         self._look_at(query)
         body = _given(
-            query=query, types=types or None, max_tokens=max_tokens, budget=budget, tags=tags, tags_match=tags_match
+            query=query,
+            types=types or None,
+            max_tokens=max_tokens,
+            budget=budget,
+            tags=tags,
+            tags_match=tags_match,
+            query_timestamp=query_timestamp,
         )
         return self._call("recall", "POST", bank, "/memories/recall", body, limit_ms=self.limits.recall_ms, stop=stop)
 

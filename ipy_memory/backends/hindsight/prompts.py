@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory import text
+from ipy_memory.backends.filters import TYPES
 from ipy_memory.jscompat import strings as js
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from ipy_memory.backends.filters import RecallFilter
     from ipy_memory.model import Hit
     from ipy_memory.settings.resolve import HindsightConfig
 
@@ -87,9 +89,6 @@ def cleared_notice(bank: str) -> str:
     )
 
 
-KNOWN_TYPES = ("world", "experience", "observation")
-"""The kinds of memories that servers know."""
-
 LONG_QUERY_BYTES = 1_500
 """A server reads 500 tokens of a query; a longer text may have more."""
 
@@ -103,7 +102,12 @@ NO_SCORES = "the server sent no scores: those before 0.8.4 send none"
 
 
 def recall_notes(
-    config: HindsightConfig, query: str, results: Any, hits: Sequence[Hit], textless: int
+    config: HindsightConfig,
+    query: str,
+    results: Any,
+    hits: Sequence[Hit],
+    textless: int,
+    where: RecallFilter | None = None,
 ) -> Iterator[str]:
     """Yield the notes on one recall.
 
@@ -117,18 +121,20 @@ def recall_notes(
         The list of the answer, whatever it is.
     hits, textless
         What was read of it, and how many entries had no text.
+    where
+        Filters of the user, which are part of ``config`` already.
     """
     if not isinstance(results, list):
         yield ODD_ANSWER.format("list of memories")
     if textless:
         yield f"{textless} {'entry' if textless == 1 else 'entries'} of the answer had no text"
     if not hits and config.recall_max_tokens < NARROW_BUDGET:
-        tokens = js.number_text(config.recall_max_tokens)
-        yield f"hindsight.recallMaxTokens is {tokens}: a larger token budget may find more"
-    if unknown := [name for name in config.recall_types if name not in KNOWN_TYPES]:
+        name = "--tokens" if where is not None and where.tokens is not None else "hindsight.recallMaxTokens"
+        yield f"{name} is {js.number_text(config.recall_max_tokens)}: a larger token budget may find more"
+    if unknown := [name for name in config.recall_types if name not in TYPES]:
         yield (
             f"hindsight.recallTypes names {', '.join(map(repr, unknown))}, which finds nothing; types are "
-            f"{', '.join(KNOWN_TYPES)}"
+            f"{', '.join(TYPES)}"
         )
     if len(js.well_formed(query).encode()) > LONG_QUERY_BYTES:
         yield "the query may be longer than the 500 tokens that a server reads: the rest was not searched for"
@@ -138,4 +144,6 @@ def filter_words(tags: Sequence[str] | None, match: str | None) -> str | None:
     """Return the tag filter of a recall in words, ``None`` where there is none."""
     if not tags:
         return None
+    if match == "all_strict":
+        return f"{' and '.join(tags)} only"
     return " + ".join(tags) + (" + untagged" if match in {"any", "all"} else " only")

@@ -7,6 +7,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.backends.base import Backend, FlushReport, RecallRequest
+from ipy_memory.backends.hindsight.bank import FILTERS
 from ipy_memory.backends.hindsight.client import listed
 from ipy_memory.backends.hindsight.prompts import INSTRUCTIONS
 from ipy_memory.errors import BankNotFoundError, HindsightError, ReadOnlyBankError
@@ -29,6 +30,7 @@ class HindsightAlias(Backend):
     """
 
     name, title, movable = "hindsight", "Hindsight", False
+    filters = FILTERS
 
     def __init__(self, parent: HindsightBackend, session_id: str, cwd: str) -> None:
         self.parent = parent
@@ -107,7 +109,7 @@ class OneBank(Backend):
         """
         try:
             stop = None if request.cancel is None else request.cancel.is_set
-            answer = self.service.recall(request.query, stop, limit=request.limit)
+            answer = self.service.recall(request.query, stop, limit=request.limit, where=request.where)
         except HindsightError as error:
             if error.status_code == 404:
                 require(self.service)

@@ -42,6 +42,8 @@ log = logging.getLogger("ipy_memory")
 _MOST_HITS = 1_000_000
 """What a larger limit amounts to: SQLite counts no further than its own integers."""
 
+FACTS_LEFT_OUT = "Facts are left out: the engine cannot filter them."
+
 _PART = 500
 """How many items are written between two looks at the room that is left."""
 
@@ -64,6 +66,7 @@ class MnemopiBackend(MemoriesById):
     """
 
     name, title, addressable = "mnemopi", "Mnemopi", True
+    filters = frozenset({"source", "author", "since", "until", "at"})
 
     def __init__(
         self, config: MnemopiConfig, scope: BankScope, banks: OpenBanks, *, cwd: str, session_id: str, home: str
@@ -96,6 +99,8 @@ class MnemopiBackend(MemoriesById):
                 notes.append(text.words_not_read(late))
             if not found.hits and self._dropped_all(request):
                 notes.append(text.ALL_BELOW_FLOOR)
+            if request.where is not None and request.where.chooses_rows:
+                notes.append(FACTS_LEFT_OUT)
             notes += vector_report.notes(self.banks.choice, self.banks.all())
             asked = tuple(target.name for target in self.recall_targets())
         return Answer(found.hits, banks=asked, notes=tuple(notes))
@@ -110,7 +115,7 @@ class MnemopiBackend(MemoriesById):
         """Return what every bank in scope answers, merged and apart."""
         tagged = self.config.scoping == "per-project-tagged"
         with self.banks.lock:
-            count = request.count and self.counting
+            count = request.count and self.counting and request.where is None
             need = TOUCH if count else READ
             return scoped_recall(
                 list(filter(None, (self._opened(target, need) for target in self.recall_targets()))),
@@ -122,6 +127,7 @@ class MnemopiBackend(MemoriesById):
                 cancel=request.cancel,
                 traces=request.traces,
                 watch=watch,
+                where=request.where,
             )
 
     def reflect(self, query: str, context: str | None = None, *, count: bool = True) -> Answer:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC
 from typing import TYPE_CHECKING
 
-from ipy_memory.backends.mnemopi.db.rows import as_text, json_list
+from ipy_memory.backends.mnemopi.db.rows import as_text, json_list, moment
 from ipy_memory.backends.mnemopi.db.schema import column_defaults, columns
+from ipy_memory.jscompat.dates import parse_ms
 from ipy_memory.jscompat.strings import well_formed
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ class Visibility:
     """Which rows may be seen: valid now, not superseded, within reach, and whatever else was asked for.
 
     ``channel`` is ``None`` where no channel was asked for; ``author`` then lifts the limit to the session.
+    ``from_date`` and ``to_date`` are mere days, compared as texts like the engine's, or instants, which need the
+    function of :func:`~ipy_memory.backends.mnemopi.db.rows.teach_moment`. ``first`` says that a search looks for the
+    best rows among those that were asked for; the engine finds the best rows, then drops the others.
     """
 
     now: str
@@ -31,17 +36,19 @@ class Visibility:
     equal: tuple[tuple[str, str], ...] = ()
     from_date: str | None = None
     to_date: str | None = None
+    first: bool = False
 
     def apart_from_now(self) -> tuple[object, ...]:
         """Return all but the instant, to tell questions that may look at the same rows."""
-        return self.session, self.channel, self.equal, self.from_date, self.to_date
+        return self.session, self.channel, self.equal, self.from_date, self.to_date, self.first
 
     def live(self) -> list[Rule]:
         """Return the rules that full-text search itself applies: valid now and not superseded."""
-        return [
+        rules = [
             Rule(EXPIRED, "({valid_until} IS NULL OR {valid_until} > ?)", (self.now,)),
             Rule("superseded by another memory", "{superseded_by} IS NULL"),
         ]
+        return [*rules, *self._asked()] if self.first else rules
 
     def rules(self) -> list[Rule]:
         """Return all rules."""
@@ -51,11 +58,14 @@ class Visibility:
             rules.append(Rule(OTHER_SESSION, f"({reach} OR {{channel_id}} = ?)", (self.session, self.channel)))
         elif not any(name in {"author_id", "author_type"} for name, _ in self.equal):
             rules.append(Rule(OTHER_SESSION, f"({reach})", (self.session,)))
-        rules += [Rule(f"of another {name}", f"{{{name}}} = ?", (value,)) for name, value in self.equal]
+        return rules if self.first else [*rules, *self._asked()]
+
+    def _asked(self) -> list[Rule]:
+        rules = [Rule(f"of another {name}", f"{{{name}}} = ?", (value,)) for name, value in self.equal]
         if self.from_date is not None:
-            rules.append(Rule("before the asked dates", "{timestamp} >= ?", (f"{self.from_date}T00:00:00",)))
+            rules.append(_dated("before the asked dates", ">=", self.from_date, "T00:00:00"))
         if self.to_date is not None:
-            rules.append(Rule("after the asked dates", "{timestamp} <= ?", (f"{self.to_date}T23:59:59",)))
+            rules.append(_dated("after the asked dates", "<=", self.to_date, "T23:59:59"))
         return rules
 
 
@@ -65,10 +75,17 @@ class Rule:
 
     otherwise: str
     sql: str
-    values: tuple[str, ...] = ()
+    values: tuple[str | float, ...] = ()
 
 
-def condition(rules: Iterable[Rule], names: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+def _dated(otherwise: str, sign: str, date: str, edge: str) -> Rule:
+    """Return the rule of one end of the asked dates; ``edge`` completes a mere day."""
+    if "T" in date and (ms := parse_ms(date, UTC)) is not None:
+        return Rule(otherwise, f"{moment('{timestamp}')} {sign} ?", (ms,))
+    return Rule(otherwise, f"{{timestamp}} {sign} ?", (f"{date}{edge}",))
+
+
+def condition(rules: Iterable[Rule], names: Mapping[str, str]) -> tuple[str, tuple[str | float, ...]]:
     """Return rules as one SQL condition with its values."""
     rules = list(rules)
     return " AND ".join(rule.sql.format_map(names) for rule in rules), tuple(v for rule in rules for v in rule.values)

@@ -183,7 +183,7 @@ def _memories(bank: Bank, visible: Visibility, kept: _Resident) -> Iterator[_Rea
 def _facts(bank: Bank, visible: Visibility) -> Iterator[_Read]:
     """Yield the facts whose memory cannot be seen: a memory itself says all that its facts say."""
     seen = []
-    values: tuple[str, ...] = ()
+    values: tuple[str | float, ...] = ()
     for tier in _TIERS:
         where, of_tier = condition(visible.rules(), names_of(bank, tier.table))
         seen.append(f"SELECT id FROM {tier.table} WHERE id IS NOT NULL AND {where}")

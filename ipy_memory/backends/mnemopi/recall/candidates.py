@@ -61,7 +61,7 @@ def _live(bank: Bank, tier: Tier, visible: Visibility, best: list[tuple[Any, flo
 def _best(bank: Bank, tier: Tier, query: str, size: int, live: Visibility | None = None) -> list[tuple[Any, float]]:
     """Return key and rank of the best rows of an index, in order of rank, then key; perhaps only of live rows."""
     key = _key(tier)
-    only, values = "", tuple[str, ...]()
+    only, values = "", tuple[str | float, ...]()
     if live is not None:
         where, values = condition(live.live(), names_of(bank, tier.table))
         # "+" keeps SQLite from one search for each live row.

@@ -6,6 +6,7 @@ import logging
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
+from datetime import UTC
 from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,13 @@ from ipy_memory.backends.trace import Trace
 from ipy_memory.errors import MemoryToolkitError, RecallCancelled, ScopedRecallError
 from ipy_memory.jscompat import collation
 from ipy_memory.jscompat import strings as js
-from ipy_memory.jscompat.dates import iso
+from ipy_memory.jscompat.dates import iso, parse_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from threading import Event
 
+    from ipy_memory.backends.filters import RecallFilter
     from ipy_memory.backends.mnemopi.db.bank import Bank
     from ipy_memory.model import Hit
 
@@ -76,6 +78,7 @@ def scoped_recall(
     cancel: Event | None = None,
     traces: list[Trace] | None = None,
     watch: Iterable[str] = (),
+    where: RecallFilter | None = None,
 ) -> ScopedAnswer:
     """Ask every bank in order and merge what they answer.
 
@@ -97,6 +100,8 @@ def scoped_recall(
         Receives the account of each engine call.
     watch
         Ids that the accounts must mention.
+    where
+        Filters on the rows, and the instant that stands for now.
 
     Raises
     ------
@@ -121,7 +126,7 @@ def scoped_recall(
         for one in asked:
             trace = Trace(frozenset(watch)) if traces is not None else None
             try:
-                hits = _ask(bank, one, limit, cancel, trace)
+                hits = _ask(bank, one, limit, options_for(bank.name, where), cancel, trace)
             except RecallCancelled:
                 raise
             except MemoryToolkitError as error:
@@ -153,11 +158,30 @@ def _note_failure(
     failures.append((answer.bank, error))
 
 
-def _ask(bank: Bank, query: str, limit: int, cancel: Event | None, trace: Trace | None) -> list[Hit]:
+def options_for(bank: str, where: RecallFilter | None) -> RecallOptions:
+    """Return what is asked of one bank; with filters on the rows no facts, which the engine filters by nothing."""
+    if where is None:
+        return RecallOptions(channel_id=bank)
+    now_ms = None if where.at is None else parse_ms(where.at, UTC)
+    return RecallOptions(
+        include_facts=not where.chooses_rows,
+        channel_id=bank,
+        source=where.source,
+        author_id=where.author,
+        from_date=where.since,
+        to_date=where.until,
+        now_ms=None if now_ms is None else int(now_ms),
+        filter_first=where.chooses_rows,
+    )
+
+
+def _ask(
+    bank: Bank, query: str, limit: int, options: RecallOptions, cancel: Event | None, trace: Trace | None
+) -> list[Hit]:
     bank.cancel = cancel
     try:
         bank.check_cancelled()
-        return recall_enhanced(bank, query, limit, RecallOptions(channel_id=bank.name), trace)
+        return recall_enhanced(bank, query, limit, options, trace)
     finally:
         bank.cancel = None
 

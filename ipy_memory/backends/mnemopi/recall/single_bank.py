@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ipy_memory.backends.mnemopi.db.bank import within_limits
+from ipy_memory.backends.mnemopi.db.rows import teach_moment
 from ipy_memory.backends.mnemopi.db.visibility import Visibility, condition, names_of
 from ipy_memory.backends.mnemopi.embeddings.selection import SessionEmbedder
 from ipy_memory.backends.mnemopi.recall import candidates, query_terms, rerank, row_cache, scoring, tracing
@@ -54,7 +55,9 @@ _TOKENS = attrgetter("preview.tokens")
 class RecallOptions:
     """What a caller may ask of one engine call; the tools use the defaults with ``channel_id``.
 
-    An empty source or channel asks for nothing, an empty author for rows whose author is empty.
+    An empty source or channel asks for nothing, an empty author for rows whose author is empty. ``from_date`` and
+    ``to_date`` are days, or instants. Two are not the engine's: ``now_ms`` stands for the clock's time, and
+    ``filter_first`` searches among the rows that are asked for alone.
     ``query_time`` is an ISO text; ``temporal_halflife`` in hours; ``weights`` = vector, full text, importance
     (each ``None``: configured); ``content_preview_chars`` 0 or less shows all.
     """
@@ -72,6 +75,8 @@ class RecallOptions:
     temporal_halflife: float | None = None
     weights: tuple[float | None, float | None, float | None] = (None, None, None)
     content_preview_chars: int = PREVIEW_UNITS
+    now_ms: int | None = None
+    filter_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +179,15 @@ def _latest(batches: list[tuple[str, Counts]]) -> list[tuple[str, Counts]]:
 def _visibility(bank: Bank, options: RecallOptions, now: str) -> Visibility:
     asked = (("source", options.source or None), ("author_id", options.author_id), ("author_type", options.author_type))
     equal = tuple((name, value) for name, value in asked if value is not None)
-    return Visibility(now, bank.name, options.channel_id or None, equal, options.from_date, options.to_date)
+    channel = options.channel_id or None
+    return Visibility(now, bank.name, channel, equal, options.from_date, options.to_date, options.filter_first)
 
 
 def _question(bank: Bank, query: str, options: RecallOptions, *, intent: bool = False) -> Question:
-    now_ms, tz, config = bank.clock.now_ms(), bank.clock.tz, bank.config
+    tz, config = bank.clock.tz, bank.config
+    now_ms = bank.clock.now_ms() if options.now_ms is None else options.now_ms
+    if options.from_date or options.to_date:
+        teach_moment(bank.connection, tz)
     words = scoring.Words.of(query)
     configured = (config.vector_weight, config.fts_weight, config.importance_weight)
     weights = scoring.normalised_weights(

@@ -9,7 +9,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.backends.mnemopi.db.bank import within_limits
-from ipy_memory.backends.mnemopi.db.rows import as_number, as_text, as_whole, json_list
+from ipy_memory.backends.mnemopi.db.rows import as_number, as_text, as_whole, json_list, moment, teach_moment
 from ipy_memory.backends.mnemopi.db.schema import columns
 from ipy_memory.backends.mnemopi.db.visibility import names_of
 from ipy_memory.jscompat.dates import iso, parse_ms
@@ -17,7 +17,6 @@ from ipy_memory.jscompat.strings import well_formed
 from ipy_memory.model import Memory
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Mapping, Sequence
 
     from ipy_memory.backends.mnemopi.db.bank import Bank
@@ -26,24 +25,13 @@ MEMORY_STORES = ("working", "episodic")
 STORES = (*MEMORY_STORES, "fact", "annotation", "entity", "triple")
 """What can be browsed: memories, and what was made from them."""
 
-
-def _moment(stamp: str, *, utc: bool = False) -> str:
-    """Return the SQL of a time as a number; without a zone it is local, or UTC."""
-    # Nearly all times have one form, which SQLite reads itself: a call of Python for each row takes seconds in large
-    # banks. The others go as bytes: a text that is not UTF-8 never reaches a function.
-    return (
-        f"coalesce(CASE WHEN {stamp} GLOB '????-??-??T??:??:??.???Z'"
-        f" THEN round((julianday({stamp}) - 2440587.5) * 86400000) END, moment(CAST({stamp} AS BLOB), {int(utc)}))"
-    )
-
-
 _CWD = "CASE WHEN json_valid({metadata_json}) THEN json_extract({metadata_json}, '$.cwd') END"
 _STATE = (
     "CASE WHEN {superseded_by} IS NOT NULL THEN 'superseded'"
     " WHEN {valid_until} IS NOT NULL AND {valid_until} <= :now THEN 'expired' ELSE 'live' END"
 )
 _ENTITIES = f"""(
-    SELECT row_number() OVER (ORDER BY name) AS rowid, name, seen, max({_moment("seen")}),
+    SELECT row_number() OVER (ORDER BY name) AS rowid, name, seen, max({moment("seen")}),
         count(DISTINCT memory) AS memories, group_concat(DISTINCT memory) AS memory_ids
     FROM (
         SELECT subject AS name, source_msg_id AS memory, timestamp AS seen FROM facts WHERE subject <> 'fact'
@@ -75,7 +63,7 @@ class _Shape:
     @property
     def moment(self) -> str:
         """The row's time as a number, whose order is that of time, unlike the order of the texts."""
-        return _moment(self.fields["timestamp"], utc=self.utc)
+        return moment(self.fields["timestamp"], utc=self.utc)
 
     @property
     def rows(self) -> str:
@@ -223,7 +211,7 @@ def keys_of(
         found = _keys(bank, store, where, most)
         if found is not None:
             total += found[0]
-            keys.append([(moment, -number, -STORES.index(store), rowid) for moment, rowid in found[1]])
+            keys.append([(made, -number, -STORES.index(store), rowid) for made, rowid in found[1]])
     return total, keys
 
 
@@ -310,25 +298,15 @@ def _keys(
                 return None
             conditions.append(written.format_map(names))
             values[name] = _value(name, value)
-        _teach(connection, bank)
+        teach_moment(connection, bank.clock.tz)
         if "text" in where:
             connection.create_function("folded", 1, _folded, deterministic=True)
         passing = f"FROM {shape.rows}" + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
         total = connection.execute(f"SELECT count(*) {passing}", values).fetchone()[0]
-        moment = shape.moment.format_map(names)
-        rows = connection.execute(f"SELECT {moment}, rowid {passing} ORDER BY 1 DESC, rowid DESC LIMIT :limit", values)
+        made = shape.moment.format_map(names)
+        rows = connection.execute(f"SELECT {made}, rowid {passing} ORDER BY 1 DESC, rowid DESC LIMIT :limit", values)
         # Rows without a readable time come last.
         return total, [(-math.inf if ms is None else ms, rowid) for ms, rowid in rows]
-
-
-def _teach(connection: sqlite3.Connection, bank: Bank) -> None:
-    """Let SQL read the times of a bank as the engine does."""
-
-    def moment(stamp: object, utc: int) -> float | None:
-        text = as_text(stamp)
-        return parse_ms(text, UTC if utc else bank.clock.tz) if text else None
-
-    connection.create_function("moment", 2, moment, deterministic=True)
 
 
 def _condition(shape: _Shape, name: str) -> str | None:
@@ -366,7 +344,7 @@ def _fetched(bank: Bank, store: str, rowids: Sequence[int]) -> dict[int, Memory]
     found = {}
     with bank.reading() as connection:
         names = _names(bank, shape)
-        _teach(connection, bank)
+        teach_moment(connection, bank.clock.tz)
         listed = ", ".join(sql.format_map(names) for sql in shape.fields.values())
         for start in range(0, len(rowids), _AT_ONCE):
             rows = connection.execute(
