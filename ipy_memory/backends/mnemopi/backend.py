@@ -97,11 +97,11 @@ class MnemopiBackend(MemoriesById):
                 notes.append(text.long_query(query_terms.FTS_TOKENS))
             elif late := query_terms.unread(request.query):
                 notes.append(text.words_not_read(late))
-            if not found.hits and self._dropped_all(request):
-                notes.append(text.ALL_BELOW_FLOOR)
             if request.where is not None and request.where.chooses_rows:
                 notes.append(FACTS_LEFT_OUT)
             notes += vector_report.notes(self.banks.choice, self.banks.all())
+            if not found.hits and self._dropped_all(request):
+                notes.append(text.ALL_BELOW_FLOOR)
             asked = tuple(target.name for target in self.recall_targets())
         return Answer(found.hits, banks=asked, notes=tuple(notes))
 
