@@ -64,6 +64,8 @@ class Flag:
         Reads the value.
     in_shell
         Its name in a shell where that is another one; empty: it has no meaning there.
+    many
+        Whether it can be given several times; its values are then one tuple.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Flag:
     value: str | None = None
     convert: Callable[[str], Any] = str
     in_shell: str | None = None
+    many: bool = False
 
     @property
     def shell_name(self) -> str:
@@ -244,7 +247,8 @@ def parse(command: Command, line: str, cell: str | None = None) -> Parsed:
             flag = _known(command.magic, known, found["name"])
             at = found.end()
             if flag.value is not None:
-                flags[flag.name], at = _value(command.magic, flag, line, at, attached=bool(found["equals"]))
+                value, at = _value(command.magic, flag, line, at, attached=bool(found["equals"]))
+                _add(flags, flag, value)
             elif found["equals"]:
                 raise _takes_no_value(command.magic, flag.name)
             else:
@@ -323,7 +327,12 @@ def _take(called: str, known: Mapping[str, Flag], rest: list[str], values: dict[
         return
     if not equals and not rest:
         raise _needs_value(called, flag, name)
-    values[flag.name] = _converted(called, flag, name, attached if equals else rest.pop(0))
+    _add(values, flag, _converted(called, flag, name, attached if equals else rest.pop(0)))
+
+
+def _add(values: dict[str, Any], flag: Flag, value: Any) -> None:
+    """Keep the value of a flag: the last one, or each."""
+    values[flag.name] = (*values.get(flag.name, ()), *value) if flag.many else value
 
 
 def _known(called: str, known: Mapping[str, Flag], name: str) -> Flag:
@@ -432,6 +441,14 @@ def date(text: str) -> str:
     if covered(text) is None:
         raise ValueError("a date such as 2026-05-31 or a time such as 2026-05-31T14:00+02:00")
     return text
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Read one or more names, separated by commas."""
+    found = tuple(part.strip() for part in text.split(","))
+    if not all(found):
+        raise ValueError("a name, or several separated by commas")
+    return found
 
 
 def variable(text: str) -> str:

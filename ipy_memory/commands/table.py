@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ipy_memory.backends import registry
+from ipy_memory.backends.filters import BUDGETS, TYPES
 from ipy_memory.commands.grammar import (
     Arity,
     Command,
     Flag,
     Group,
     date,
+    names,
     number_to_one,
     variable,
     whole_number,
@@ -18,7 +20,7 @@ from ipy_memory.commands.grammar import (
 from ipy_memory.settings.table import SCOPINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 def backends() -> tuple[str, ...]:
@@ -54,7 +56,9 @@ _BY = Flag(
 )
 FILTERS = (
     Flag("source", "who stored it", "NAME"),
-    Flag("type", "such as fact or episode", "NAME"),
+    Flag("type", f"such as fact or episode; on a Hindsight server {', '.join(TYPES)}", "NAME"),
+    Flag("tag", "on a Hindsight server: with this tag, of several with each", "NAMES", names, many=True),
+    Flag("document", "on a Hindsight server: made from this document", "ID"),
     Flag("veracity", "how sure it is: stated, tool, inferred, …", "NAME"),
     Flag("session", "id of the session that stored it", "ID"),
     Flag("cwd", "folder it was stored from", "PATH", in_shell="stored-from"),
@@ -64,6 +68,29 @@ FILTERS = (
     Flag("until", "stored at this date or time (UTC without a zone) or before", "DATE", date),
 )
 """Flags of ``browse`` that say which memories; each is a filter of the same name."""
+
+RECALL_FILTERS = (
+    Flag(
+        "source",
+        "only memories of this source; each flag from here to --tokens also leaves the recall counters alone",
+        "NAME",
+    ),
+    Flag("author", "only memories of the author of this id", "ID"),
+    Flag("since", "only memories of this date or time (UTC without a zone) or later", "DATE", date),
+    Flag("until", "only memories of this date or time (UTC without a zone) or before", "DATE", date),
+    Flag("at", "count ages from this date or time instead of now; what ends is compared with it", "DATE", date),
+    Flag("tag", "on a Hindsight server: only memories with this tag, of several with each", "NAMES", names, many=True),
+    Flag("type", f"on a Hindsight server: only {', '.join(TYPES)}", "NAMES", names, many=True),
+    Flag("budget", f"on a Hindsight server: how thoroughly it searches, {', '.join(BUDGETS)}", "NAME"),
+    Flag("tokens", "on a Hindsight server: how much text it gives", "N", whole_number),
+)
+"""Flags of ``recall`` that a backend honours or refuses; each is a filter of the same name."""
+
+
+def chosen(filters: Sequence[Flag], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the filters among the flags of a command, by name."""
+    return {one.name: flags[one.name] for one in filters if one.name in flags}
+
 
 OTHER_WORDS: Mapping[str, str] = {
     **dict.fromkeys(("search",), "recall"),
@@ -176,6 +203,7 @@ _FIND = (
             Flag("ranking", "agent, or best: finds what the agent misses, and counts nothing", "NAME"),
             Flag("as-of", "from what the banks held at this date or time (UTC without a zone), with its clock", "DATE"),
             Flag("as-agent-start", "as after the agent's next start, which consolidates old memories; from copies"),
+            *RECALL_FILTERS,
             Flag("explain", "add why each hit has its score"),
             _NO_TOUCH,
             _OUT,

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ipy_memory.model import Memory
     from ipy_memory.session import MemorySession
 
+OF_SERVERS = ("tag", "document")
+"""Filters by what local banks do not keep."""
+
 PAGE = 1000
 """How many rows a page has."""
 _MOST = 1 << 60
@@ -48,7 +51,8 @@ def memories(
         Filters, all of which must hold: ``id``, ``source``, ``type``, ``veracity``, ``session`` (id), ``cwd``,
         ``state`` (``live``, ``superseded``, ``expired``), ``about`` (id of the memory that a row was made from),
         ``since`` and ``until`` (dates or times, both included; UTC without a zone; also objects of datetime, pandas
-        and NumPy), ``text`` (part of the content, in any case).
+        and NumPy), ``text`` (part of the content, in any case). On a server also ``tag`` (all of several) and
+        ``document``.
     store
         Some of ``working``, ``episodic`` (the memories, by default), ``fact``, ``annotation``, ``entity``, ``triple``;
         ``"all"`` for every one. A server keeps only memories.
@@ -105,6 +109,9 @@ def find(
         rows = local.stored(other, bank, where)
         return listing.Page(tuple(rows[offset:][:limit]), len(rows), offset)
     backend = local_backend(session, "browsing")
+    for name in OF_SERVERS:
+        if name in where:
+            raise backend.refusal(f"--{name}", "its banks keep no tags and no documents")
     with backend.banks.lock:
         return _local_page(backend, bank, where, stores, limit, offset)
 
@@ -226,13 +233,14 @@ def checked(where: Mapping[str, Any] | None) -> dict[str, str]:
     """Return filters as texts, times as instants; an unknown or unreadable one is an error that says what is valid."""
     found = {}
     for name, value in (where or {}).items():
-        if name not in listing.FILTERS:
-            raise ToolInputError(
-                f"memories: there is no filter {name!r}.", hint=f"there are {', '.join(listing.FILTERS)}"
-            )
+        if name not in (*listing.FILTERS, *OF_SERVERS):
+            known = ", ".join((*listing.FILTERS, *OF_SERVERS))
+            raise ToolInputError(f"memories: there is no filter {name!r}.", hint=f"there are {known}")
         if value is None:
             continue
         text = instant("memories", name, value) if name in {"since", "until"} else value
+        if name == "tag" and isinstance(value, list | tuple):
+            text = ",".join(value)
         if not isinstance(text, str):
             raise ToolInputError(
                 f"memories: filter {name!r} takes a text, not {type(value).__name__}", hint="write it in quotes"

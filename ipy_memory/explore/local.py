@@ -119,6 +119,8 @@ def _passes(memory: Memory, name: str, value: str) -> bool:
         return value.casefold() in memory.content.casefold()
     if name == "about":
         return value in memory.about
+    if name == "tag":
+        return set(value.split(",")) <= set(memory.tags)
     if name in {"since", "until"}:
         made, asked = covered(memory.timestamp or "") or _FAR, covered(value) or _FAR
         return made[0] >= asked[0] if name == "since" else made[0] <= asked[1]

@@ -12,13 +12,13 @@ from ipy_memory.backends.hindsight.admin import BANKS_A_PAGE
 from ipy_memory.backends.hindsight.client import listed, odd_answer
 from ipy_memory.backends.hindsight.subagent import require
 from ipy_memory.backends.mnemopi.store.browse import Page
-from ipy_memory.errors import HindsightError, MemoryNotFoundError
+from ipy_memory.errors import HindsightError, MemoryNotFoundError, NotSupportedError
 from ipy_memory.jscompat.dates import parse_ms, shown_stamp
 from ipy_memory.jscompat.strings import json_text, number_text, round4
 from ipy_memory.model import Memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ipy_memory.backends.hindsight.admin import RemoteBank
     from ipy_memory.backends.hindsight.backend import HindsightBackend
@@ -27,7 +27,7 @@ PAGE = 200
 """So many memories are asked for at once."""
 
 STORE = "hindsight"
-_BY_SERVER = frozenset({"type", "text", "state"})
+_BY_SERVER = frozenset({"type", "text", "state", "tag", "document"})
 _STATES = {"live": "valid", "expired": "invalidated"}
 
 
@@ -42,11 +42,13 @@ def page(
 ) -> Page:
     """Return memories of a server's bank that pass every filter, in the server's order.
 
-    The server filters by type, text and state; by all else we do, reading the list page by page. The session's own
-    bank has no memories before the first retain makes it.
+    The server filters by type, text, state, tag and document; by all else we do, reading the list page by page. The
+    session's own bank has no memories before the first retain makes it.
 
     Raises
     ------
+    NotSupportedError
+        The server, an older one, did not filter by tag or document.
     BankNotFoundError
         The server has no bank of this name; the message names those that are near.
     """
@@ -71,16 +73,38 @@ def _page(
     state = where.get("state")
     if state is not None and state not in _STATES:
         return Page((), 0, offset)  # a server knows no superseded memories
-    asked = {"type": where.get("type"), "q": where.get("text"), "state": None if state is None else _STATES[state]}
+    tags = where["tag"].split(",") if "tag" in where else None
+    asked: dict[str, Any] = {
+        "type": where.get("type"),
+        "q": where.get("text"),
+        "state": None if state is None else _STATES[state],
+        "document_id": where.get("document"),
+        "tags": tags,
+        "tags_match": tags and "all_strict",
+    }
     own = {name: value for name, value in where.items() if name not in _BY_SERVER}
     if own or limit is None:
-        passing = [memory for memory in _every(backend, bank, asked) if _passes(memory, own, tz)]
+        every = _filtered(_every(backend, bank, asked), where)
+        passing = [memory for memory in every if _passes(memory, own, tz)]
         chosen = passing[offset:] if limit is None else passing[offset : offset + limit]
         return Page(tuple(chosen), len(passing), offset)
     found = backend.service.client.list_memories(bank, **asked, limit=limit, offset=offset)
     total = found.get("total") if isinstance(found, dict) else None
-    memories = tuple(_memories(found, bank, _where(backend, bank)))
+    memories = tuple(_filtered(_memories(found, bank, _where(backend, bank)), where))
     return Page(memories, total if isinstance(total, int) else offset + len(memories), offset)
+
+
+def _filtered(memories: Iterable[Memory], where: Mapping[str, str]) -> Iterator[Memory]:
+    """Yield memories, of which a server that knows the filters by tag and document gave no others."""
+    tags, document = set(where["tag"].split(",")) if "tag" in where else set(), where.get("document")
+    for memory in memories:
+        if not tags <= set(memory.tags) or document not in {None, memory.document}:
+            flag = "--document" if tags <= set(memory.tags) else "--tag"
+            raise NotSupportedError(
+                f"This server does not filter its list of memories by {flag}.",
+                hint="servers from 1.1.0 on do; list the memories without it",
+            )
+        yield memory
 
 
 def bank_notes(backend: HindsightBackend, found: Sequence[RemoteBank], page: int, total: int) -> list[str]:

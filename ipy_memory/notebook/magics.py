@@ -16,7 +16,7 @@ from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 from traitlets import Bool, Enum, Integer, Unicode, observe, validate
 
 from ipy_memory.commands.grammar import Command, Parsed, check, parse, text_of
-from ipy_memory.commands.table import COMMANDS, MEMORY_USAGE, backends
+from ipy_memory.commands.table import COMMANDS, MEMORY_USAGE, RECALL_FILTERS, backends, chosen
 from ipy_memory.errors import MagicError, MemoryToolkitError, safe_line
 from ipy_memory.notebook import commands, completer, directory, frontend, ipython_compat
 from ipy_memory.paths import here, typed_path
@@ -333,6 +333,7 @@ class MemoryMagics(Magics):
             ranking=parsed.flags.get("ranking", self.ranking),
             as_agent_start="as-agent-start" in parsed.flags,
             as_of=parsed.flags.get("as-of"),
+            where=chosen(RECALL_FILTERS, parsed.flags),
         )
         if "explain" in parsed.flags and ask.keywords["ranking"] == "best":
             raise MagicError(
@@ -428,7 +429,7 @@ class MemoryMagics(Magics):
 
     def _near(self, query: str, parsed: Parsed, hits: int) -> list[str]:
         """Return what to say of banks near by, where the session's own gives nothing."""
-        if "bank" in parsed.flags:
+        if "bank" in parsed.flags or chosen(RECALL_FILTERS, parsed.flags):
             return []
         from ipy_memory.explore.nearby import recall_notes
 

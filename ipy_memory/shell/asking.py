@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from ipy_memory.commands.grammar import Parsed, id_and_text
-from ipy_memory.commands.table import COMMANDS
+from ipy_memory.commands.table import COMMANDS, RECALL_FILTERS, chosen
 from ipy_memory.errors import MagicError
 from ipy_memory.shell.output import DONE, NO, Result, hit_record, in_shell_words, record, table
 
@@ -38,6 +38,7 @@ def recall(session: MemorySession, parsed: Parsed) -> Result:
         ranking=ranking,
         as_agent_start="as-agent-start" in flags,
         as_of=flags.get("as-of"),
+        where=chosen(RECALL_FILTERS, flags),
         traces=traces,
     )
     near = _near(session, parsed, len(found.hits))
@@ -63,7 +64,9 @@ def _near(session: MemorySession, parsed: Parsed, hits: int) -> list[str]:
     """Return what to say of banks near by, where the session's own gives nothing."""
     from ipy_memory.explore.nearby import recall_notes
 
-    return [] if "bank" in parsed.flags else recall_notes(session, parsed.text, parsed.flags.get("limit"), hits=hits)
+    if "bank" in parsed.flags or chosen(RECALL_FILTERS, parsed.flags):
+        return []
+    return recall_notes(session, parsed.text, parsed.flags.get("limit"), hits=hits)
 
 
 def _answered(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ipy_memory.commands.table import FILTERS, ROWS
+from ipy_memory.commands.table import FILTERS, ROWS, chosen
 from ipy_memory.jscompat.dates import shown_stamp
 from ipy_memory.shell.output import DONE, NO, Result, in_shell_words, memory_record, moment, record, table
 
@@ -35,7 +35,7 @@ def browse(session: MemorySession, parsed: Parsed) -> Result:
     from ipy_memory.explore import browse as browsing
 
     flags, text = parsed.flags, parsed.text.strip()
-    where = {one.name: flags[one.name] for one in FILTERS if one.name in flags} | ({"text": text} if text else {})
+    where = chosen(FILTERS, flags) | ({"text": text} if text else {})
     limit, number = flags.get("limit", ROWS), flags.get("page", 1)
     found = browsing.find(
         session,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipy_memory.commands.grammar import parse
+from ipy_memory.commands.grammar import Arity, Command, Flag, Group, names, parse, parse_words
 from ipy_memory.commands.table import COMMANDS
 from ipy_memory.errors import MagicError
 
@@ -133,3 +133,12 @@ def test_the_help_page_names_every_flag() -> None:
     for flag in RETAIN.flags:
         assert f"--{flag.name}" in page
         assert flag.help in page
+
+
+def test_a_flag_of_many_values_is_one_tuple() -> None:
+    command = Command("c", "", "C.", Group.FIND, Arity.TEXT, (Flag("tag", "t", "NAMES", names, many=True),))
+    typed = "--tag a --tag=b,c"
+    assert parse(command, f"{typed} text").flags == {"tag": ("a", "b", "c")}
+    assert parse_words("c", command.flags, [*typed.split(), "text"]).flags == {"tag": ("a", "b", "c")}
+    with pytest.raises(MagicError, match="--tag needs a name, or several separated by commas, not ','"):
+        parse(command, "--tag , text")

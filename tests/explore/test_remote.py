@@ -286,3 +286,36 @@ def test_the_scopes_of_a_server_are_asked_with_their_own_bank_and_tags(
     tags = [request["body"].get("tags") for request in stub.requests]
     assert tags == [None, None, ["project:shop"]]
     assert session.live_backend().retain_bank == "omp"
+
+
+# ---- filters by tag and document
+
+
+def test_the_server_filters_its_list_by_tag_and_document(stub: StubServer, session: MemorySession) -> None:
+    tagged = [entry(number, tags=["a", "b", "c"], document_id="d") for number in (1, 2)]
+    stub.answer_with([listed(*tagged, total=40)])
+    frame = session.memories(where={"tag": ("a", "b"), "document": "d"}, limit=2)
+    asked = "GET /memories/list?document_id=d&tags=a&tags=b&tags_match=all_strict"
+    assert urls(stub) == [f"{asked}&limit=2&offset=0"]
+    assert (frame["id"].tolist(), frame.attrs["total"]) == (["id-1", "id-2"], 40)
+    assert len(session.memories(where={"tag": "a,b", "document": "d", "session": "s1"})) == 2
+    assert urls(stub)[-1] == f"{asked}&limit={PAGE}&offset=0"
+
+
+@pytest.mark.parametrize("limit", [10, None])
+@pytest.mark.parametrize(("name", "value"), [("tag", "a"), ("document", "other")])
+def test_a_server_that_does_not_filter_its_list_is_named(
+    stub: StubServer, session: MemorySession, name: str, value: str, limit: int | None
+) -> None:
+    stub.answer_with([listed(entry(1))])
+    with pytest.raises(NotSupportedError, match=f"does not filter its list of memories by --{name}"):
+        session.memories(where={name: value}, limit=limit)
+
+
+@pytest.mark.parametrize("name", ["tag", "document"])
+def test_local_banks_keep_neither(tmp_path: Path, name: str) -> None:
+    with (
+        open_session("mnemopi", "/work", tmp_path / "m.db", agent_dir=tmp_path, env={}) as local,
+        pytest.raises(NotSupportedError, match=f"Mnemopi does not support --{name}"),
+    ):
+        local.memories(where={name: "a"})

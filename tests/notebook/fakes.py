@@ -68,8 +68,9 @@ class FakeSession:
         ranking: str = "agent",
         as_agent_start: bool = False,
         as_of: str | None = None,
+        where: dict[str, Any] | None = None,
     ) -> ToolResult:
-        self._call("recall", query, limit, touch, bank)
+        self._call("recall", query, limit, touch, bank, *([where] if where else []))
         return ToolResult(self.text, hits=self.hits, attrs={"query": query, "backend": self.chosen})
 
     def reflect(

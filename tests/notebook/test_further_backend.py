@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ipy_memory.backends import registry
-from ipy_memory.commands.table import MEMORY, PANELS
-from ipy_memory.errors import MemoryToolkitError
+from ipy_memory.commands.table import MEMORY, PANELS, RECALL_FILTERS
+from ipy_memory.errors import MemoryToolkitError, NotSupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,6 +96,15 @@ def test_it_recalls_reflects_browses_shows_and_changes(further: Notebook) -> Non
     further.run("%memory update 1 The API speaks YAML.")
     assert "YAML" in further.run("%memory show 1").outputs[0]["text/plain"]
     assert list(further.run("%memory banks").result["name"]) == ["list"]
+
+
+def test_it_filters_no_recall_and_says_so(further: Notebook) -> None:
+    for flag in RECALL_FILTERS:
+        value = {"type": "world", "budget": "low", "tokens": "5"}.get(flag.name, "2026")
+        error = further.run(f"%recall --{flag.name} {value} staging").error
+        assert isinstance(error, NotSupportedError)
+        assert f"List does not support --{flag.name} in a recall" in error.one_line()
+    assert further.run("%memory browse --tag a").result.empty
 
 
 @pytest.mark.parametrize("kind", PANELS)

@@ -108,6 +108,18 @@ def test_flags_reach_the_session(notebook: Notebook, session: FakeSession) -> No
     ]
 
 
+def test_filters_go_to_the_session_by_name(notebook: Notebook, session: FakeSession) -> None:
+    notebook.run("%recall --source cli --since 2026-05 --tag a,b --tag c --tokens 50 deploy target")
+    where = {"source": "cli", "since": "2026-05", "tag": ("a", "b", "c"), "tokens": 50}
+    assert session.calls == [("recall", "deploy target", None, True, None, where)]
+    for wrong, said in (
+        ("--at soon", "a date such as"),
+        ("--tag a,,b", "separated by commas"),
+        ("--tokens x", "whole"),
+    ):
+        assert said in str(notebook.run(f"%recall {wrong} deploy").error)
+
+
 def test_a_query_can_come_from_a_variable(notebook: Notebook, session: FakeSession) -> None:
     notebook.run("q = 'from {a} variable'")
     notebook.run("%recall --from q")

@@ -356,3 +356,17 @@ def test_an_answer_without_hits_names_the_banks_near_by(own: Program, tmp_path: 
     assert made[0].startswith("Note: This made a new bank")
     assert made[1].startswith("Note: Bank ")
     assert "To go there" not in own("recall", "quokka", cwd=str(below)).err
+
+
+def test_a_recall_with_filters_counts_nothing_and_says_what_was_asked(own: Program) -> None:
+    filters = ["--source=coding-agent-retain", "--since=2026-05-04", "--until=2026-05-04", "--at=2026-05-05"]
+    first, second = (own("recall", "--json", *filters, "deploy", "target").data for _ in range(2))
+    assert [hit["id"] for hit in first["hits"]] == [DEPLOY_TARGET]
+    assert first["hits"] == second["hits"]
+    assert any(note.startswith("Asked with --source coding-agent-retain --since 2026-05-04") for note in first["notes"])
+
+
+def test_a_filter_that_cannot_be_honoured_is_refused_by_name(own: Program) -> None:
+    assert "Mnemopi does not support --tag" in own("recall", "--tag", "a", "deploy", code=2).err
+    best = own("recall", "--ranking", "best", "--at", "2026", "deploy", code=2)
+    assert "The ranking best does not support --at" in best.err

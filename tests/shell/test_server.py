@@ -141,3 +141,14 @@ def test_the_doctor_of_a_server_that_is_down_names_the_faults(own: Program) -> N
     ended = own("--backend", "hindsight", "doctor", env={"HINDSIGHT_API_URL": "http://127.0.0.1:9"}, code=1)
     assert "not well" in ended.out
     assert "4 of 5 parts are not well; nothing was changed." in ended.err
+
+
+def test_filters_of_a_recall_are_sent_or_refused(served: Served) -> None:
+    served.stub.answer_with([{"method": "POST", "body": {"results": []}}])
+    served("recall", "--type", "world", "--tag", "a", "--tag", "b", "--budget", "low", "--tokens", "300", "tea")
+    body = served.stub.requests[-1]["body"]
+    assert (body["types"], body["budget"], body["max_tokens"]) == (["world"], "low", 300)
+    assert (body["tags"][-2:], body["tags_match"]) == (["a", "b"], "all_strict")
+    sent = len(served.stub.requests)
+    assert "Hindsight does not support --source in a recall" in served("recall", "--source", "x", "tea", code=2).err
+    assert len(served.stub.requests) == sent

@@ -243,12 +243,25 @@ class HindsightClient:
         q: str | None = None,
         consolidation_state: str | None = None,
         state: str | None = None,
+        document_id: str | None = None,
+        tags: Sequence[str] | None = None,
+        tags_match: str | None = None,
         limit: int | None = None,
         offset: int | None = None,
     ) -> Any:
         """Return one page of a bank's memories; ``state`` is ``valid`` or ``invalidated``."""
         self._look_at(q or "")
-        query = _query(type=type, q=q, consolidation_state=consolidation_state, state=state, limit=limit, offset=offset)
+        query = _query(
+            type=type,
+            q=q,
+            consolidation_state=consolidation_state,
+            state=state,
+            document_id=document_id,
+            tags=tags,
+            tags_match=tags_match,
+            limit=limit,
+            offset=offset,
+        )
         return self._call("listMemories", "GET", bank, "/memories/list" + query)
 
     def get_memory(self, bank: str, memory_id: str) -> Any:
@@ -443,7 +456,10 @@ def _given(**values: Any) -> dict[str, Any]:
 
 
 def _query(**values: Any) -> str:
-    written = [f"{key}={_form(str(value))}" for key, value in values.items() if value is not None]
+    pairs = (
+        (key, one) for key, value in values.items() for one in (value if isinstance(value, list | tuple) else [value])
+    )
+    written = [f"{key}={_form(str(value))}" for key, value in pairs if value is not None]
     return "?" + "&".join(written) if written else ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipy_memory.commands.grammar import Parsed, id_and_text
-from ipy_memory.commands.table import COMMANDS, FILTERS, ROWS
+from ipy_memory.commands.table import COMMANDS, FILTERS, ROWS, chosen
 from ipy_memory.errors import MagicError
 from ipy_memory.jscompat.dates import shown_stamp
 from ipy_memory.notebook.commands import handles
@@ -27,7 +27,7 @@ def browse(magics: MemoryMagics, parsed: Parsed) -> ListFrame:
     from ipy_memory.notebook.result import ListFrame
 
     flags, text = parsed.flags, parsed.text.strip()
-    where = {flag.name: flags[flag.name] for flag in FILTERS if flag.name in flags} | ({"text": text} if text else {})
+    where = chosen(FILTERS, flags) | ({"text": text} if text else {})
     limit = flags.get("limit", ROWS)
     number = flags.get("page", 1)
     found = magics.session.memories(
